@@ -1,0 +1,84 @@
+"""Cancel: the one way anything in mm is interrupted.
+
+A Cancel is made when a prompt arrives and is gone when it is answered. Whoever waits for something slow (a model's
+bytes, a command, a dialog, a place in the queue) registers a callback that ends that wait; `cancel()` runs the callbacks
+in the thread that cancels. A callback must not block: it sets an event, shuts a socket or signals a process group.
+"""
+
+from __future__ import annotations
+
+import threading
+
+
+class Cancelled(Exception):
+    """The turn was cancelled; ends it wherever it was."""
+
+
+class Cancel:
+    """An event with callbacks. Thread-safe; `cancel()` may be called any number of times, the first one counts."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._callbacks = {}
+        self._cancelled = False
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            callbacks, self._callbacks = list(self._callbacks.values()), {}
+        for callback in callbacks:
+            callback()
+
+    def check(self) -> None:
+        """Raises Cancelled when cancel() has been called."""
+        if self._cancelled:
+            raise Cancelled()
+
+    def on_cancel(self, callback) -> _Registration:
+        """Runs `callback()` once when cancelled, at once if that has happened already.
+
+        Returns a context manager; leaving it forgets the callback (a callback that is already running is not waited for).
+        """
+        registration = _Registration(self)
+        with self._lock:
+            if not self._cancelled:
+                self._callbacks[registration] = callback
+                return registration
+        callback()
+        return registration
+
+    def wait(self, event: threading.Event, timeout: float | None = None) -> bool:
+        """Waits for `event`, for `timeout` seconds, or for the cancel, which raises Cancelled.
+
+        Returns whether the event was set. The cancel sets the event too: it must belong to this wait alone.
+        """
+        with self.on_cancel(event.set):
+            happened = event.wait(timeout)
+        self.check()
+        return happened
+
+    def _forget(self, registration: _Registration) -> None:
+        with self._lock:
+            self._callbacks.pop(registration, None)
+
+
+class _Registration:
+    """A callback's place in a Cancel, given up by leaving the `with` block or by `forget()`."""
+
+    __slots__ = ("_cancel",)
+
+    def __init__(self, cancel: Cancel):
+        self._cancel = cancel
+
+    def forget(self) -> None:
+        self._cancel._forget(self)
+
+    def __enter__(self) -> _Registration:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.forget()

@@ -1,0 +1,182 @@
+"""The command line: arguments -> one front end, and the exit code.
+
+The options are read by the table below and not by argparse, whose import alone would take half of the time that the
+answer to `initialize` may take. The table also makes the usage text and is what docs/ is checked against.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import namedtuple
+
+from mm import __version__
+from mm.errors import UserError
+
+# `argument` is the name of the value that must follow, or None for a switch; `sets` is (field, value) of a switch.
+Option = namedtuple("Option", "names argument field value help")
+
+OPTIONS = (
+    Option(("-acp", "--acp"), None, "front", "acp", "be an ACP agent on stdin and stdout, for an editor"),
+    Option(("-p",), "QUESTION", "question", None, "answer one question and exit; piped stdin is added to it"),
+    Option(("--demo",), None, "demo", True, "use the built-in scripted model instead of a model server"),
+    Option(("--editor",), "NAME", "editor", None, "print the block to paste into an editor's settings"),
+    Option(("--record",), "FILE", "record", None, "also write a transcript of the session to FILE"),
+    Option(("--replay",), "FILE", "replay", None, "play a transcript against this mm and print the first difference"),
+    Option(("--trust",), None, "front", "trust", "trust the configuration of the folder mm is started in"),
+    Option(("--config-schema",), None, "front", "schema", "print the JSON Schema of the configuration"),
+    Option(("--version",), None, "front", "version", "print the version"),
+    Option(("-h", "--help"), None, "front", "help", "print this text"),
+    Option(("--config",), "FILE", "config", None, "read this configuration file alone"),
+    Option(("--cwd",), "DIR", "cwd", None, "start in this folder"),
+    Option(("--model",), "NAME", "model", None, "the model's name"),
+    Option(("--url",), "URL", "url", None, "the model server's base URL, ending in /v1"),
+    Option(("--yolo",), None, "yolo", True, "run tools without asking"),
+    Option(("--no-yolo",), None, "yolo", False, "ask before a tool changes or runs anything"),
+    Option(("--color",), "WHEN", "color", None, "always, never or auto"),
+)
+
+COLORS = ("always", "never", "auto")
+FAILED, USAGE, CANCELLED, BROKEN_PIPE = 1, 2, 130, 141
+
+
+def main(argv: list) -> int:
+    """Runs mm with the arguments behind its name; returns the exit code. Prints no traceback for a UserError."""
+    try:
+        return _run(parse(argv))
+    except UserError as problem:
+        print("mm: %s" % problem, file=sys.stderr)
+        return problem.exit_code
+    except KeyboardInterrupt:
+        return CANCELLED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more at exit
+        return BROKEN_PIPE
+
+
+def script() -> None:
+    """The entry point of an installed mm."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def parse(argv: list) -> dict:
+    """The options given, by field. Raises UserError for an unknown option or a missing value."""
+    known = {name: option for option in OPTIONS for name in option.names}
+    given, position = {}, 0
+    while position < len(argv):
+        name, equals, value = argv[position].partition("=")
+        position += 1
+        option = known.get(name)
+        if option is None:
+            raise UserError("unknown option %s%s; mm --help lists them" % (argv[position - 1], _meant(name, known)), USAGE)
+        if option.argument is None:
+            if equals:
+                raise UserError("%s takes no value" % name, USAGE)
+            value = option.value
+        elif not equals:
+            if position == len(argv):
+                raise UserError("%s needs a value: %s %s" % (name, name, option.argument), USAGE)
+            value = argv[position]
+            position += 1
+        if option.field == "front" and given.get("front", value) != value:
+            raise UserError("%s cannot be combined with %s" % (name, _name_of("front", given["front"])), USAGE)
+        given[option.field] = value
+    if given.get("color", "auto") not in COLORS:
+        raise UserError("--color must be one of %s, got %r" % (", ".join(COLORS), given["color"]), USAGE)
+    return given
+
+
+def usage() -> str:
+    """What --help prints."""
+    lines = ["usage: mm -acp | mm -p QUESTION | mm OPTION…", ""]
+    for option in OPTIONS:
+        left = ", ".join(option.names) + (" " + option.argument if option.argument else "")
+        lines.append("  %-20s %s" % (left, option.help))
+    return "\n".join(lines)
+
+
+def _run(given: dict) -> int:
+    front = given.get("front")
+    if front == "version":
+        return _print("v" + __version__)
+    if front == "help":
+        return _print(usage())
+    if front == "schema":
+        return _schema()
+    if "editor" in given:
+        from mm.fronts import editors
+
+        return _print(editors.settings(given["editor"]))
+    if "replay" in given:
+        from mm.fronts import player
+
+        return player.replay(given["replay"])
+    folder = _start_folder(given)
+    if front == "trust":
+        from mm import trust
+
+        return _print(trust.trust(folder))
+    if front != "acp" and "question" not in given:
+        print(usage(), file=sys.stderr)
+        return USAGE
+    return _converse(given, folder)
+
+
+def _converse(given: dict, folder: str) -> int:
+    """The front ends that talk with the model."""
+    from mm import config
+
+    overrides = {key: given[field] for field, key in _OVERRIDES.items() if field in given}
+    settings = config.load(folder, os.environ, given.get("config"), overrides)
+    trace, tap = None, None
+    if "record" in given:
+        from mm import log
+        from mm.fronts.recorder import Recorder
+
+        tap = Recorder(given["record"], folder)
+        trace, log.tap = tap.trace, tap.stderr
+    demo = given.get("demo", False)
+    if given.get("front") == "acp":
+        from mm.fronts.acp import server
+
+        return server.serve(settings, demo, trace, tap)
+    from mm.fronts import once
+
+    return once.answer(settings, demo, given["question"], folder, given.get("color", "auto"), tap)
+
+
+_OVERRIDES = {"model": "model.name", "url": "model.url", "yolo": "yolo"}
+
+
+def _start_folder(given: dict) -> str:
+    if "cwd" not in given:
+        return os.getcwd()
+    folder = os.path.abspath(os.path.expanduser(given["cwd"]))
+    if not os.path.isdir(folder):
+        raise UserError("--cwd %s: no such folder" % given["cwd"], USAGE)
+    return folder
+
+
+def _schema() -> int:
+    import json
+
+    from mm import config
+
+    return _print(json.dumps(config.config_schema(), indent=2, ensure_ascii=False))
+
+
+def _print(text: str) -> int:
+    print(text)
+    sys.stdout.flush()
+    return 0
+
+
+def _name_of(field: str, value) -> str:
+    return next(option.names[0] for option in OPTIONS if option.field == field and option.value == value)
+
+
+def _meant(name: str, known) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, known, 1)
+    return " (did you mean %s?)" % close[0] if close else ""

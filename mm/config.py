@@ -1,0 +1,283 @@
+"""Defaults, files, environment and command line -> one immutable value.
+
+The order, each winning over the one before, key by key: the defaults of mm.keys; the user's file; the project's file,
+of which an untrusted folder's may say little (mm.trust); the environment; the command line. `--config` or MM_CONFIG
+takes the place of both files. Read once, at start, before the answer to `initialize`: what only files need is imported
+when there is one.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mm import places
+from mm.errors import UserError
+from mm.keys import BY_NAME, KEYS
+
+VARIABLES = {"MM_URL": "model.url", "MM_MODEL": "model.name", "MM_API_KEY": "model.apiKey", "MM_YOLO": "yolo"}
+OPTIONS = {"model.url": "--url", "model.name": "--model", "yolo": "--yolo"}
+NOT_THERE = "not there"
+YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+HOOKS_WAIT = "⚠️ the hooks of this folder are not trusted and do not run: mm --trust"
+
+
+def attribute(name: str) -> str:
+    """The attribute of Config that holds the key `name`: model.apiKey -> model_api_key."""
+    return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name).replace(".", "_")
+
+
+class Config:
+    """The configuration: an attribute a key, and what reading it brought to light.
+
+    model_url has no slash at the end. model_api_key and model_headers are ready to be sent, and empty wherever they must
+    not be: they go only to a URL that the user set. hooks maps an event to a tuple of Hook, mcp, agents and lsp a name to
+    an McpServer, Agent, LanguageServer (mm.entries); lsp may be False. skills_dirs are absolute.
+
+    `folder` is where mm was started; `user_folder` the user's own (`~/.config/mm`), None without a home; `trusted` whether
+    the user trusts `folder` with its present file; `hooks_wait` whether it has hooks that do not run for want of trust;
+    `warnings` a tuple of lines for the user; `files` a tuple of (path, how it stands).
+    """
+
+    __slots__ = tuple(attribute(key.name) for key in KEYS) + (
+        "folder", "user_folder", "trusted", "hooks_wait", "warnings", "files")
+
+    def __init__(self, **values):
+        for name in self.__slots__:
+            object.__setattr__(self, name, values[name])
+
+    def __setattr__(self, name, value):
+        raise AttributeError("the configuration does not change once it is read")
+
+    def __delattr__(self, name):
+        raise AttributeError("the configuration does not change once it is read")
+
+
+def load(folder: str, environ, config_file: str | None = None, overrides=None) -> Config:
+    """Reads the configuration for mm started in `folder`.
+
+    `config_file` is `--config`; `overrides` maps key names to the values of the command line, None where not given.
+    Raises UserError, exit code 2, in one line with file, key, what it got and what is allowed.
+    """
+    reading = _Reading(os.path.abspath(folder), environ)
+    named = config_file or environ.get("MM_CONFIG")
+    if named:
+        reading.named_file(os.path.abspath(places.expand(named, environ)))
+    else:
+        reading.user_file()
+    reading.project_file(alone=bool(named))
+    reading.environment()
+    reading.command_line(overrides or {})
+    return reading.result()
+
+
+def config_schema() -> dict:
+    """The JSON Schema of a configuration file."""
+    from mm import schema
+
+    return schema.config_schema()
+
+
+class _Reading:
+    """The values as the layers fall on them."""
+
+    def __init__(self, folder, environ):
+        self._folder = folder
+        self._environ = environ
+        self._values = {key.name: key.default for key in KEYS}
+        self._source = {}
+        self._project = os.path.join(folder, places.PROJECT_FILE)
+        self._files = []
+        self._warnings = []
+        self._trusted = False
+        self._hooks_wait = False
+        self._url_by_user = False
+
+    def named_file(self, path):
+        given = self._given(path)
+        if given is None:
+            from mm import config_file
+
+            raise config_file.failure(path, "there is no such file")
+        self._take(given, path)
+
+    def user_file(self):
+        folder = places.config_folder(self._environ)
+        if folder is None:
+            return
+        path = os.path.join(folder, "config.json")
+        given = self._given(path)
+        if given is not None:
+            self._take(given, path)
+
+    def project_file(self, alone):
+        """The project's file; with `alone` only whether its folder is trusted."""
+        try:
+            data = _read(self._project)
+        except UserError:
+            if alone:
+                return
+            raise
+        if data is None:
+            self._files.append((self._project, NOT_THERE))
+            return
+        from mm import trust
+
+        standing = trust.standing(self._folder, data, self._environ)
+        self._trusted = standing == trust.TRUSTED
+        self._files.append((self._project, "not read: another file was named" if alone else standing))
+        if alone:
+            return
+        given = self._flat(data, self._project, regexes=self._trusted)
+        if not self._trusted:
+            given = self._admitted(given, standing)
+        self._take(given, self._project, by_user=False)
+
+    def environment(self):
+        for variable, name in VARIABLES.items():
+            value = self._environ.get(variable)
+            if not value:
+                continue
+            if name == "yolo":
+                value = _yes_or_no(value, variable)
+            self._take_checked(name, value, variable)
+
+    def command_line(self, overrides):
+        for name, value in overrides.items():
+            if value is not None:
+                self._take_checked(name, value, OPTIONS.get(name, "command line"))
+
+    def result(self):
+        self._guard_sessions()
+        self._guard_secrets()
+        values = {attribute(name): _COPY.get(type(value), _same)(value) for name, value in self._values.items()}
+        if values["model_url"]:
+            values["model_url"] = values["model_url"].rstrip("/")
+        values["bash_timeout"] = min(values["bash_timeout"], values["bash_max_timeout"])
+        values["sessions_dir"] = places.expand(values["sessions_dir"], self._environ)
+        values["skills_dirs"] = tuple(os.path.join(self._folder, places.expand(path, self._environ))
+                                      for path in values["skills_dirs"])
+        return Config(folder=self._folder, user_folder=places.config_folder(self._environ), trusted=self._trusted,
+                      hooks_wait=self._hooks_wait, warnings=tuple(self._warnings), files=tuple(self._files), **values)
+
+    def _given(self, path):
+        """The checked values of one of the user's files, or None where it is not there."""
+        data = _read(path)
+        self._files.append((path, NOT_THERE if data is None else "read"))
+        return None if data is None else self._flat(data, path)
+
+    def _flat(self, data, path, regexes=True):
+        """The file's values by key name."""
+        from mm import config_file, schema
+
+        document = config_file.parse(data, path)
+        schema.check_document(document, path, regexes)
+        given = {}
+        for key in KEYS:
+            place = document
+            *groups, last = key.name.split(".")
+            for group in groups:
+                place = place.get(group, {})
+            if last in place:
+                given[key.name] = place[last]
+        return given
+
+    def _admitted(self, given, standing):
+        from mm import config_file, trust
+
+        taken, ignored = trust.admit(given, self._values, self._folder)
+        path = config_file.shown(self._project, 4096)
+        if ignored:
+            verb = "has" if standing == trust.CHANGED else "is"
+            self._warnings.append("%s %s %s, ignored: %s (mm --trust takes them)"
+                                  % (path, verb, standing, ", ".join(ignored)))
+        if any(given.get("hooks", {}).values()):
+            self._hooks_wait = True
+            self._warnings.append(HOOKS_WAIT)
+        return taken
+
+    def _take(self, given, source, by_user=True):
+        for name, value in given.items():
+            if BY_NAME[name].entries and value:
+                from mm import entries
+
+                value = dict(self._values[name] or {}, **entries.convert(name, value, source, self._environ))
+            if name == "model.url":
+                self._url_by_user = by_user or (self._url_by_user and value == self._values[name])
+            self._values[name] = value
+            self._source[name] = source
+
+    def _take_checked(self, name, value, source):
+        if not isinstance(value, bool):  # a switch cannot be wrong, and needs no import
+            from mm import schema
+
+            schema.check_value(value, BY_NAME[name].shape, name, source)
+        self._take({name: value}, source)
+
+    def _guard_sessions(self):
+        """A repository's link must not make mm write elsewhere."""
+        if self._trusted or not self._values["sessions.enabled"]:
+            return
+        from mm import trust
+
+        where = places.expand(self._values["sessions.dir"], self._environ)
+        if trust.names_inside(self._folder, where) and not trust.is_inside(self._folder, where):
+            self._values["sessions.enabled"] = False
+            self._warnings.append("sessions are off: a link leads %s out of the folder" % where)
+
+    def _guard_secrets(self):
+        """The key and the headers go only to a URL that the user set: never to a found or a project's server."""
+        secrets = [name for name in ("model.apiKey", "model.headers") if self._values[name]]
+        if self._url_by_user:
+            for name in secrets:
+                self._values[name] = self._expanded(name, self._values[name])
+            return
+        if secrets:
+            self._warnings.append("%s is not sent: only to a model.url of your own configuration, MM_URL or --url"
+                                  % " and ".join(secrets))
+        self._values["model.apiKey"], self._values["model.headers"] = None, {}
+
+    def _expanded(self, name, value):
+        if isinstance(value, dict):
+            return {header: self._expanded("%s.%s" % (name, header), text) for header, text in value.items()}
+        variable = value[1:]
+        source = self._source[name if name in BY_NAME else "model.headers"]
+        if value[:1] != "$" or not variable.isidentifier() or source in VARIABLES:
+            return value
+        from mm import config_file, schema
+        from mm.keys import HEADER_VALUE
+
+        if not self._environ.get(variable):
+            raise config_file.failure(source, "%s: the environment variable %s is not set" % (name, variable))
+        schema.check_value(self._environ[variable], HEADER_VALUE, name, "the environment variable " + variable)
+        return self._environ[variable]
+
+
+def _read(path):
+    """A configuration file's bytes, or None where it is not there. Raises UserError when it cannot be read."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None  # the usual case, which needs no import
+    except OSError:
+        pass  # is told by the attempt to read it
+    from mm import config_file
+
+    return config_file.read(path)
+
+
+def _same(value):
+    return value
+
+
+# So that nobody changes a default through a Config.
+_COPY = {list: tuple, dict: dict}
+
+
+def _yes_or_no(text, source):
+    if text.lower() in YES or text.lower() in NO:
+        return text.lower() in YES
+    from mm import config_file
+
+    raise config_file.failure(source, "yolo: got \"%s\", allowed: %s"
+                              % (config_file.shown(text, 60), ", ".join(YES + NO)))

@@ -1,0 +1,120 @@
+"""The messages of a conversation, and their one translation into the model server's. Pure.
+
+A message is a plain dict, the same in memory, in the session file and here:
+
+    {"role": "user", "content": text}
+    {"role": "assistant", "content": text, "reasoning": text?, "calls": [{"ref", "name", "arguments"}]?}
+    {"role": "tool", "call": ref, "name": tool, "content": output}
+
+`ref` is the contract's call identifier ("call_1"); `arguments` is always the text of a JSON object, because servers refuse
+every later request that holds anything else. The server's own shape exists only in what `to_wire` returns.
+"""
+
+from __future__ import annotations
+
+import json
+
+INTERRUPTED = "[no result: the turn was interrupted]"
+
+
+def user_message(text: str) -> dict:
+    return {"role": "user", "content": text}
+
+
+def assistant_message(text: str, reasoning: str = "", calls: list = ()) -> dict:
+    """`calls`: [{"ref", "name", "arguments"}], each `arguments` as valid_arguments() returns it."""
+    message = {"role": "assistant", "content": text}
+    if reasoning:
+        message["reasoning"] = reasoning
+    if calls:
+        message["calls"] = list(calls)
+    return message
+
+
+def tool_message(ref: str, name: str, output: str) -> dict:
+    return {"role": "tool", "call": ref, "name": name, "content": output}
+
+
+def valid_arguments(raw) -> str:
+    """The text of a JSON object to keep for a call, whatever the model sent: its own bytes where they are one.
+
+    Read as generously as the tools read them (an object in a string, bare line ends in strings), so that what ran is what
+    is kept; `{}` for what cannot be read.
+    """
+    value = raw
+    try:
+        for _ in range(2):
+            if isinstance(value, str):
+                text, value = value, json.loads(value, strict=False, parse_constant=_refuse)
+        if not isinstance(value, dict):
+            return "{}"
+        if raw is not value and isinstance(json.loads(text), dict):
+            return text
+    except (ValueError, RecursionError):
+        if not isinstance(value, dict):
+            return "{}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _refuse(constant: str):
+    raise ValueError("%s is no JSON" % constant)
+
+
+def mend(messages: list) -> list:
+    """The messages a server accepts: each call has exactly one result, right behind its message and in order.
+
+    A missing result becomes INTERRUPTED, a stray one is dropped, and so is an assistant message that says and calls
+    nothing. mend(mend(x)) == mend(x).
+    """
+    mended, position = [], 0
+    while position < len(messages):
+        message = messages[position]
+        position += 1
+        if message["role"] == "tool":
+            continue
+        if message["role"] != "assistant":
+            mended.append(message)
+            continue
+        calls = message.get("calls") or ()
+        if not calls and not message["content"]:
+            continue
+        results = {}
+        while position < len(messages) and messages[position]["role"] == "tool":
+            results.setdefault(messages[position]["call"], messages[position])
+            position += 1
+        mended.append(message)
+        for call in calls:
+            mended.append(results.get(call["ref"]) or tool_message(call["ref"], call["name"], INTERRUPTED))
+    return mended
+
+
+def close_calls(messages: list, text: str) -> None:
+    """Gives every unanswered call of the last assistant message the result `text`, in place."""
+    answered = set()
+    for message in reversed(messages):
+        if message["role"] == "tool":
+            answered.add(message["call"])
+            continue
+        for call in message.get("calls") or ():
+            if call["ref"] not in answered:
+                messages.append(tool_message(call["ref"], call["name"], text))
+        return
+
+
+def to_wire(system: str, messages: list) -> list:
+    """The `messages` of a chat-completions request: the system prompt, then the mended conversation."""
+    return [{"role": "system", "content": system}] + [_to_wire(message) for message in mend(messages)]
+
+
+def _to_wire(message: dict) -> dict:
+    if message["role"] == "tool":
+        return {"role": "tool", "tool_call_id": message["call"], "name": message["name"], "content": message["content"]}
+    wire = {"role": message["role"], "content": message["content"]}
+    if message.get("reasoning"):
+        wire["reasoning_content"] = message["reasoning"]
+    if message.get("calls"):
+        wire["tool_calls"] = [
+            {"id": call["ref"], "type": "function", "function": {"name": call["name"], "arguments": call["arguments"]}}
+            for call in message["calls"]
+        ]
+    return wire

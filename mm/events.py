@@ -1,0 +1,44 @@
+"""All that a front end is told (events) and asked (a permission). Values only, no I/O.
+
+The engine emits events in pairs: every ToolPending is followed by exactly one ToolEnded with the same `ref`, on every
+path. A front end is any object with two methods:
+
+    emit(event)                  told; must not raise
+    ask(permission, cancel)      asked; returns ALLOW, ALLOW_ALWAYS, REJECT or NEVER, raises Cancelled
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+# The four answers to a permission, by their option ids on the wire.
+ALLOW, ALLOW_ALWAYS, REJECT, NEVER = "allow", "allow_always", "reject", "never"
+
+# How a tool call ended.
+COMPLETED, FAILED = "completed", "failed"
+
+# A piece of the model's answer, whitespace as it came.
+Text = namedtuple("Text", "text")
+
+# A piece of the model's reasoning.
+Thought = namedtuple("Thought", "text")
+
+# One file's change: `path` absolute, `old` None for a new file, both whole texts with \n line ends.
+Diff = namedtuple("Diff", "path old new")
+
+# A call the model made, before anything ran. `ref` is "call_1", "call_2", …; `kind` one of ACP's tool kinds; `arguments`
+# a dict; `paths` the absolute paths it touches.
+ToolPending = namedtuple("ToolPending", "ref name title kind arguments paths")
+
+# Permission was given, the tool runs.
+ToolStarted = namedtuple("ToolStarted", "ref")
+
+# The last part of what a running tool has written so far, cleaned.
+ToolOutput = namedtuple("ToolOutput", "ref tail")
+
+# The call is over. `output` is what the model reads; `diff` a Diff or None; `prose` says that the output is text for
+# people, not a program's output.
+ToolEnded = namedtuple("ToolEnded", "ref status output diff prose")
+
+# What a front end is asked before a gated tool runs: the pending call and what it would do, as a Diff or as text.
+Permission = namedtuple("Permission", "pending diff text")

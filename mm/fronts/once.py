@@ -1,0 +1,138 @@
+"""`-p`: one turn, one answer. Stdout carries the answer alone; what happens on the way goes to stderr; nobody is asked.
+
+The turn runs in a thread of its own, so that the main thread can take a Ctrl-C at any moment.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+
+from mm import log
+from mm.cancel import Cancel
+from mm.engine.agent import Agent
+from mm.engine.turn import CANCELLED, MAX_TURN_REQUESTS, run_turn
+from mm.errors import UserError
+from mm.events import REJECT, Text, ToolEnded, ToolPending
+from mm.fronts.lines import Colors, closing, opening, tool_lines
+from mm.text import fence
+from mm.wire import child
+
+SILENT_STDIN = 3.0  # seconds to wait for the first byte of a pipe that may have nothing to say
+NOBODY_TO_ASK = "mm: %s needs a permission and there is nobody to ask (use --yolo)"
+GOODBYE = 1.0
+
+
+def answer(config, demo: bool, question: str, folder: str, color: str, tap=None) -> int:
+    """Answers `question`, with what is piped into stdin behind it, from `folder`; returns the exit code.
+
+    Raises UserError when the turn failed, KeyboardInterrupt after a Ctrl-C.
+    """
+    prompt = with_stdin(question, sys.stdin)
+    if not prompt.strip():
+        raise UserError("there is no question: give one behind -p or on stdin", 2)
+    for warning in config.warnings:
+        log.line(warning)
+    agent = Agent(config, demo, tap)
+    front = _Front(Colors(sys.stderr, color))
+    cancel, outcomes = Cancel(), []
+
+    def run() -> None:
+        try:
+            outcomes.append(run_turn(agent, agent.new_session(folder), prompt, front, cancel))
+        except Exception:
+            log.traceback()
+
+    turn = threading.Thread(target=run, daemon=True)
+    turn.start()
+    try:
+        while turn.is_alive():
+            turn.join(0.1)  # a join without a limit would not let a Ctrl-C through on every system
+    except KeyboardInterrupt:
+        cancel.cancel()
+        turn.join(GOODBYE)
+        raise
+    finally:
+        child.end_all()
+        log.flush(GOODBYE)
+    return _report(front, outcomes)
+
+
+def _report(front: _Front, outcomes: list) -> int:
+    if not outcomes:
+        raise UserError("a bug in mm, its traceback is above")
+    outcome = outcomes[0]
+    sys.stdout.buffer.write(front.answer().encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+    if outcome.error:
+        raise outcome.error
+    return {CANCELLED: 130, MAX_TURN_REQUESTS: 3}.get(outcome.stop_reason, 0)
+
+
+class _Front:
+    """Collects the answer and tells stderr what the tools do."""
+
+    def __init__(self, colors: Colors):
+        self._colors = colors
+        self._answer = []
+        self._pending = {}
+
+    def answer(self) -> str:
+        """The text behind the last tool call, ended by one newline."""
+        text = "".join(self._answer).strip("\n")
+        return text + "\n" if text else ""
+
+    def emit(self, event) -> None:
+        kind = type(event)
+        if kind is Text:
+            self._answer.append(event.text)
+        elif kind is ToolPending:
+            self._answer.clear()
+            self._pending[event.ref] = event
+            self._title(opening(event))
+        elif kind is ToolEnded:
+            pending = self._pending.pop(event.ref)
+            self._title(closing(pending, event))
+            for line in tool_lines(event):
+                log.line(self._colors.dim(line))
+
+    def _title(self, line: str) -> None:
+        if line:
+            log.line(self._colors.bold(line))
+
+    def ask(self, permission, cancel) -> str:
+        log.line(NOBODY_TO_ASK % permission.pending.name)
+        return REJECT
+
+
+def with_stdin(question: str, stdin) -> str:
+    """The question, followed by what was piped into stdin in a fence."""
+    piped = _piped(stdin)
+    if not piped.strip():
+        return question
+    return "%s\n\n%s" % (question, fence(piped.rstrip("\n"))) if question else piped
+
+
+def _piped(stdin) -> str:
+    """What is piped in, whole; "" for a terminal, the null device and a pipe that stays silent."""
+    try:
+        descriptor = stdin.fileno()
+        mode = os.fstat(descriptor).st_mode
+    except (AttributeError, OSError, ValueError):  # closed, or none at all
+        return ""
+    if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):
+        return ""
+    if not stat.S_ISREG(mode) and _stays_silent(descriptor):
+        log.line("mm: nothing came on stdin for %d seconds: going on without it" % SILENT_STDIN)
+        return ""
+    return stdin.buffer.read().decode("utf-8", "replace")
+
+
+def _stays_silent(descriptor: int) -> bool:
+    if os.name == "nt":  # select works on sockets alone there
+        return False
+    import select
+
+    return not select.select([descriptor], [], [], SILENT_STDIN)[0]

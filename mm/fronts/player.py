@@ -1,0 +1,418 @@
+"""Plays a transcript against mm, or any other ACP agent: `mm --replay FILE` and the tests use this one player.
+
+The agent is a real process with an empty home, a folder of its own to work in and, as its model server, the transcript's
+`=` lines behind real HTTP. A `>` line is sent when all that stands above it has happened.
+
+Threads: the main one compares and has the only say; one each reads the agent's stdout and stderr, one writes its stdin,
+and the server's own threads answer the model requests. All they do with the main one is to put events on one queue:
+
+    ("out", bytes) ("out", None) at the end        ("asked", index, body)        ("err", text) ("err", None) at the end
+
+Nothing waits without a deadline, and the deadline counts from the last thing that was expected and came.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import namedtuple
+
+import mm
+from mm.errors import UserError
+from mm.fronts import script, transcript
+from mm.fronts.transcript import Difference
+from mm.model.loopback import Loopback, error_reply
+
+DEADLINE = 10.0  # seconds without anything expected happening; `# deadline:` in a transcript sets another
+GOODBYE = 5.0  # seconds for the agent to exit after its stdin was closed
+MODEL = "scripted"
+
+# What the agent's environment keeps of ours: an editor passes hardly more.
+KEPT_VARIABLES = ("PATH", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "COMSPEC", "PATHEXT", "PROGRAMFILES")
+
+# Where an agent parted from the transcript. `line` is a transcript.Line or None (at its end); `difference` a
+# transcript.Difference; `got` the whole line that came instead, or ""; `stderr` what the agent wrote there.
+Parting = namedtuple("Parting", "line difference got stderr")
+
+# What stands between two sends: the lines that send, the "<" lines in order, the "<*" lines, and how many "~" and "!"
+# lines of the whole file there are down to here.
+Part = namedtuple("Part", "sends ordered anytime asked said")
+
+
+def replay(path: str, command=None, out=None, cwd: str | None = None) -> int:
+    """Plays the file against this mm; says on `out` whether it went the same way. Returns the exit code, 0 or 1.
+
+    `command` starts another agent instead, `out` is stdout when not given. `cwd`: a folder to play in, instead of a fresh
+    one; it is left as the agent leaves it. Raises UserError when the file cannot be read or is no transcript.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("cannot read {}: {}".format(path, error), exit_code=2) from None
+    try:
+        lines = transcript.parse(text)
+    except UserError as error:
+        raise UserError("{}: {}".format(path, error), exit_code=2) from None
+    parting = play(lines, command or own_command(), cwd)
+    (out or sys.stdout).write(report(path, parting) if parting else "{}: the same\n".format(path))
+    return 1 if parting else 0
+
+
+def own_command() -> list:
+    """The command that starts this very mm, from wherever and as whatever it runs."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(mm.__file__)))
+    if os.path.isfile(root):
+        return [sys.executable, "-I", "-S", root]
+    start = "import sys; sys.path.insert(0, {!r}); from mm import cli; sys.exit(cli.main(sys.argv[1:]))".format(root)
+    return [sys.executable, "-I", "-S", "-c", start]
+
+
+def play(lines, command, cwd: str | None = None):
+    """Plays parsed lines against `command`; returns the first Parting, or None when there is none."""
+    # The real path: the agent may resolve links, and <cwd> stands for one path only.
+    folder = os.path.realpath(tempfile.mkdtemp(prefix="mm-replay-"))
+    try:
+        return _Play(lines, command, folder, cwd and os.path.realpath(cwd)).run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # what a command left running may still write there
+
+
+def report(path: str, parting: Parting) -> str:
+    """The text that tells a user where an agent parted from the transcript."""
+    line, difference = parting.line, parting.difference
+    place = "{}:{}".format(path, line.number) if line else "{}, at its end".format(path)
+    told = [place + ": differs" + (" at " + difference.path if difference.path else "")]
+    told += ["  expected  " + difference.expected, "  got       " + difference.got]
+    if line and difference.path:
+        told.append("  the line  {} {}".format(line.sign, line.text))
+    if parting.got:
+        told.append("  got line  " + _cut(parting.got))
+    if parting.stderr:
+        told.append("  stderr")
+        told += ["    " + _cut(text) for text in parting.stderr]
+    return "\n".join(told) + "\n"
+
+
+class _Parted(Exception):
+    """Ends the play. Carries what Parting does but the stderr."""
+
+    def __init__(self, line, difference, got=""):
+        super().__init__()
+        self.line, self.difference, self.got = line, difference, got
+
+
+class _Play:
+    """One run of one transcript."""
+
+    def __init__(self, lines, command, folder: str, cwd: str | None):
+        self._command = command
+        self._parts = _parts(lines)
+        self._groups = transcript.groups(lines)
+        self._said = [line for line in lines if line.sign == "!"]
+        self._settings = {name: transcript.directives(lines, name) for name in ("args", "config", "model", "env")}
+        self._every_stderr_line = bool(transcript.directives(lines, "stderr"))
+        self._deadline = (transcript.directives(lines, "deadline") or [DEADLINE])[-1]
+        self._names = {"cwd": cwd or os.path.join(folder, "cwd"), "home": os.path.join(folder, "home")}
+        self._model = (self._settings["model"] or [MODEL])[-1]
+        self._events = queue.Queue()
+        self._to_send = queue.Queue()
+        self._stop = threading.Event()
+        self._lock = threading.Lock()  # guards the two below: the server's threads share them
+        self._requests = 0
+        self._ids = {}
+        self._asked = self._heard = 0
+        self._stderr = []
+        for name in ("cwd", "home"):
+            os.makedirs(self._names[name], exist_ok=True)
+            for entry in transcript.directives(lines, name):
+                _make(self._names[name], entry, self._names)
+
+    def run(self):
+        server = Loopback(self._answer, self._model)
+        process = None
+        try:
+            process = self._start(server.url)
+            for part in self._parts:
+                self._send(part)
+                self._wait(part)
+            self._end(process)
+        except _Parted as parted:
+            self._stop.set()
+            self._to_send.put(None)
+            self._drain()
+            return Parting(parted.line, parted.difference, parted.got, self._stderr)
+        finally:
+            self._stop.set()
+            self._to_send.put(None)
+            if process:
+                _end_process(process)
+            server.close()
+        return None
+
+    # ---------------------------------------------------------------- the agent
+
+    def _start(self, url: str):
+        config = {}
+        for part in self._settings["config"]:
+            config.update(part)
+        if config:
+            path = os.path.join(self._names["home"], ".config", "mm", "config.json")
+            os.makedirs(os.path.dirname(path))
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(transcript.fill(json.dumps(config), self._names))
+        arguments = [self._plain(word) for words in self._settings["args"] for word in words]
+        environ = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        environ.update(HOME=self._names["home"], USERPROFILE=self._names["home"], MM_URL=url, MM_MODEL=self._model)
+        environ.update((name, self._plain(value)) for name, value in self._settings["env"])
+        process = subprocess.Popen(
+            list(self._command) + ["-acp"] + arguments, cwd=self._names["cwd"], env=environ,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        for target, arguments in (
+            (self._read_out, (process.stdout,)), (self._read_err, (process.stderr,)), (self._write, (process.stdin,)),
+        ):
+            threading.Thread(target=target, args=arguments, daemon=True).start()
+        return process
+
+    def _plain(self, text: str) -> str:
+        """Text outside of JSON with its placeholders filled."""
+        for name, value in self._names.items():
+            text = text.replace("<" + name + ">", value)
+        return text
+
+    def _read_out(self, stream) -> None:
+        with stream:
+            for line in stream:
+                self._events.put(("out", line))
+        self._events.put(("out", None))
+
+    def _read_err(self, stream) -> None:
+        with stream:
+            for line in stream:
+                self._events.put(("err", line.decode("utf-8", "replace").rstrip("\r\n")))
+        self._events.put(("err", None))
+
+    def _write(self, stream) -> None:
+        try:
+            for data in iter(self._to_send.get, None):
+                stream.write(data)
+                stream.flush()
+        except OSError:
+            pass  # the agent is gone: the end of its stdout tells
+        finally:
+            try:
+                stream.close()
+            except OSError:
+                pass
+
+    # ---------------------------------------------------------------- the model
+
+    def _answer(self, body: dict):
+        """Called by the server's threads: the answer to the next request."""
+        with self._lock:
+            index = self._requests
+            self._requests += 1
+            names = dict(self._names, **self._ids)
+        self._events.put(("asked", index, body))
+        if index >= len(self._groups):
+            return error_reply(500, "the transcript has no answer to this request")
+        return script.reply(self._groups[index][1], names, self._model, self._stop)
+
+    # ---------------------------------------------------------------- comparing
+
+    def _send(self, part: Part) -> None:
+        """All ">" lines that follow each other go out in one write: a client may send more than one at once."""
+        names = dict(self._names, **self._ids)
+        data = "".join(transcript.fill(line.text, names) + "\n" for line in part.sends if line.sign == ">")
+        if data:
+            self._to_send.put(data.encode("utf-8", "surrogatepass"))
+        if any(line.sign == "#" for line in part.sends):
+            self._to_send.put(None)
+
+    def _wait(self, part: Part) -> None:
+        """Until everything of this part has happened."""
+        until = time.monotonic() + self._deadline
+        while part.ordered or part.anytime or self._asked < part.asked or self._heard < part.said:
+            if self._take(part, until - time.monotonic()):
+                until = time.monotonic() + self._deadline
+
+    def _take(self, part: Part, seconds: float) -> bool:
+        """Waits for one event and compares it; returns whether it was one that had to come."""
+        try:
+            kind, *rest = self._events.get(timeout=max(seconds, 0))
+        except queue.Empty:
+            line = self._next_line(part)
+            text = "{} {}".format(line.sign, line.text)
+            raise _Parted(line, Difference("", text, "nothing for {:g} s".format(self._deadline))) from None
+        if kind == "out":
+            return self._came(part, rest[0])
+        if kind == "asked":
+            return self._was_asked(part, *rest)
+        return self._was_said(rest[0])
+
+    def _next_line(self, part: Part):
+        """The line that is missing."""
+        if part.ordered:
+            return part.ordered[0]
+        if self._asked < part.asked:
+            return self._groups[self._asked][0]
+        return part.anytime[0] if part.anytime else self._said[self._heard]
+
+    def _came(self, part: Part, data) -> bool:
+        if data is None:
+            line = self._next_line(part)
+            raise _Parted(line, Difference("", "{} {}".format(line.sign, line.text), "the end of the agent's stdout"))
+        shown = data.decode("utf-8", "replace").rstrip("\r\n")
+        try:
+            message = json.loads(data.decode("utf-8"))
+        except ValueError as error:
+            raise _Parted((part.ordered or part.anytime or [None])[0],
+                          Difference("", "a line of JSON", "none: {}".format(error)), shown) from None
+        candidates = part.ordered[:1] + part.anytime
+        for line in candidates:
+            if self._equal(line, message):
+                (part.ordered if line.sign == "<" else part.anytime).remove(line)
+                return True
+        if transcript.is_live_output(message):
+            return False
+        expected = candidates[0] if candidates else None
+        if expected is None:
+            raise _Parted(None, Difference("", "nothing more before the next > line", "another line"), shown)
+        difference = transcript.compare(expected.value, message, dict(self._names, **self._ids))
+        raise _Parted(expected, difference, shown)
+
+    def _equal(self, line, message, subset: bool = False):
+        """Whether the value is the line's; ids met for the first time are kept."""
+        names = dict(self._names, **self._ids)
+        if transcript.compare(line.value, message, names, subset):
+            return False
+        with self._lock:
+            self._ids = {name: value for name, value in names.items() if name not in self._names}
+        return True
+
+    def _was_asked(self, part: Part, index: int, body: dict) -> bool:
+        shown = json.dumps(body, ensure_ascii=False)
+        if index >= len(self._groups):
+            raise _Parted(None, Difference("", "no further model request", "one more"), shown)
+        line = self._groups[index][0]
+        if index >= part.asked:
+            raise _Parted(line, Difference("", "this model request only after the lines above it", "it came before"), shown)
+        if not self._equal(line, body, subset=True):
+            names = dict(self._names, **self._ids)
+            raise _Parted(line, transcript.compare(line.value, body, names, True), shown)
+        self._asked += 1
+        return True
+
+    def _was_said(self, text) -> bool:
+        if text is None:
+            return False
+        self._stderr.append(text)
+        if text.startswith("Traceback (most recent call last)"):
+            raise _Parted(None, Difference("", "no traceback on stderr", "one"))
+        expected = self._said[self._heard] if self._heard < len(self._said) else None
+        names = dict(self._names, **self._ids)
+        if expected and transcript.compare_text(expected.text, text, names):
+            with self._lock:
+                self._ids = {name: value for name, value in names.items() if name not in self._names}
+            self._heard += 1
+            return True
+        if self._every_stderr_line:
+            wanted = expected.text if expected else "nothing more on stderr"
+            raise _Parted(expected, Difference("", "! " + wanted, "! " + text))
+        return False
+
+    # ---------------------------------------------------------------- the end
+
+    def _end(self, process) -> None:
+        """Closes the agent's stdin: it has to exit, and has nothing more to say."""
+        self._to_send.put(None)
+        over = Part((), [], [], self._asked, len(self._said))
+        until, open_streams = time.monotonic() + max(GOODBYE, self._deadline), 2
+        while open_streams:
+            try:
+                kind, *rest = self._events.get(timeout=max(until - time.monotonic(), 0))
+            except queue.Empty:
+                raise _Parted(None, Difference("", "the agent's end after its stdin was closed", "it goes on")) from None
+            if kind != "asked" and rest[0] is None:
+                open_streams -= 1
+            elif kind == "out":
+                self._came(over, rest[0])
+            elif kind == "asked":
+                self._was_asked(over, *rest)
+            else:
+                self._was_said(rest[0])
+        code = process.wait()
+        if code:
+            raise _Parted(None, Difference("", "exit code 0", "exit code {}".format(code)))
+
+    def _drain(self) -> None:
+        """What is still to come on stderr belongs into the report: a traceback above all. Stdin has been closed."""
+        until = time.monotonic() + 0.5
+        while True:
+            try:
+                kind, *rest = self._events.get(timeout=max(until - time.monotonic(), 0))
+            except queue.Empty:
+                return
+            if kind == "err":
+                if rest[0] is None:
+                    return
+                self._stderr.append(rest[0])
+
+
+def _parts(lines) -> list:
+    """The lines as Parts, cut before each line that sends and does not follow another one directly."""
+    parts, asked, said, sending = [Part([], [], [], 0, 0)], 0, 0, True
+    for line in lines:
+        if line.sign == "#" and not transcript.sends(line):
+            continue
+        if transcript.sends(line) and not sending:
+            parts.append(Part([], [], [], asked, said))
+        sending = transcript.sends(line)
+        asked += line.sign == "~"
+        said += line.sign == "!"
+        part = parts[-1] = parts[-1]._replace(asked=asked, said=said)
+        if sending:
+            part.sends.append(line)
+        elif line.sign in ("<", "<*"):
+            (part.ordered if line.sign == "<" else part.anytime).append(line)
+    return parts
+
+
+def _make(folder: str, entry, names: dict) -> None:
+    """A file, folder or link that a transcript asks for."""
+    path = os.path.join(folder, *re.split(r"[/\\]", entry.name))
+    content = entry.content
+    for name, value in names.items():
+        content = content.replace("<" + name + ">", value)
+    os.makedirs(path if entry.kind == "folder" else os.path.dirname(path), exist_ok=True)
+    if entry.kind == "link":
+        os.symlink(content, path)
+    elif entry.kind == "file":
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(content)
+
+
+def _end_process(process) -> None:
+    """However the play ended: stdin is closed by its writer, then TERM, then KILL."""
+    try:
+        process.wait(0.5)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        try:
+            process.wait(2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 2000 else text[:2000] + "…"

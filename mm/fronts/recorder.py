@@ -1,0 +1,362 @@
+"""Writes the transcript of a live session: `mm --record FILE -acp`. docs/transcripts.md is the reference of the format.
+
+It is told the lines of the protocol (trace), of stderr (stderr) and of the model server (request, data, status), from
+whatever thread they pass through; one lock keeps them in the order in which they came. Each line is written and flushed
+at once, so that a process that is killed leaves what happened until then. Two things are held back for a moment: pieces of
+a streamed text that may be the beginning of a path or a secret (redaction.Pieces), and a cancel, see _cancelled.
+
+Nothing here ends or blocks the session: when the file cannot be written, one line on stderr says so and recording is over.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import sys
+import threading
+
+from mm import __version__, log
+from mm.errors import UserError
+from mm.fronts import transcript
+from mm.fronts.redaction import MASKED, Pieces, Redaction, is_private_folder, secrets_of
+from mm.fronts.transcript import mark
+
+HEADER = "# Recorded by mm v{} (Python {}, {}). Play it with: mm --replay FILE"
+HEADER_START = HEADER.partition("{")[0]
+
+# What the configuration says that a replay must not or cannot repeat: addresses, secrets, programs, folders.
+LEFT_OUT = ("model.url", "model.name", "model.apiKey", "model.headers", "hooks", "mcp", "agents", "lsp", "skills.dirs",
+            "sessions.dir", "bash.shell")
+
+# The fields of a request that the transcript's `~` line does not repeat.
+_USUAL_FIELDS = ("model", "messages", "tools", "stream", "stream_options")
+_PIECES = ("content", "reasoning_content", "reasoning", "thinking")
+
+
+def _safely(method):
+    """A failure while recording is one line on stderr, and the end of the recording."""
+
+    @functools.wraps(method)
+    def guarded(self, *arguments):
+        with self._lock:
+            if self._file is None:
+                return
+            try:
+                method(self, *arguments)
+                return
+            except Exception as error:  # whatever it is, the session is worth more than its transcript
+                file, self._file = self._file, None
+        try:
+            file.close()
+        except OSError:
+            pass
+        log.line("mm: recording stopped: {}: {}".format(type(error).__name__, error))
+
+    return guarded
+
+
+class Recorder:
+    """The transcript of this process in the file `path`.
+
+    `folder` is where mm was started; `config` its mm.config.Config, whose settings a replay repeats; `environ` says which
+    values are secret. Raises UserError when the file cannot be written, or holds something that is no recording.
+    """
+
+    def __init__(self, path: str, folder: str, config=None, environ=os.environ):
+        self._lock = threading.RLock()  # re-entrant: a line that is logged while recording comes back to stderr()
+        self._file = _create(path)
+        self._redaction = Redaction(os.path.expanduser("~"), secrets_of(environ))
+        if config is not None:
+            for secret in [config.model_api_key] + list((config.model_headers or {}).values()):
+                self._redaction.add_secret(secret)
+        self._model_pieces = Pieces(self._redaction, self._write_data)
+        self._chunk_pieces = Pieces(self._redaction, self._write_chunk)
+        self._folders = []
+        self._cancels = []  # lines held back
+        self._streaming = False  # a model request has not got the end of its answer
+        self._messages, self._tools, self._model = [], [], None
+        self._line("#", HEADER.format(__version__, ".".join(map(str, sys.version_info[:3])), sys.platform)[2:])
+        settings = _settings(config) if config is not None else {}
+        if settings:
+            self._line("#", "config: " + transcript.written(self._redaction.sent(settings)))
+        home = os.path.expanduser("~")
+        if is_private_folder(folder) and not (home + os.sep).startswith(folder + os.sep):
+            self._know_folder(folder)
+        atexit.register(self.close)
+
+    # ---------------------------------------------------------------- what is told
+
+    @_safely
+    def trace(self, direction: str, line: bytes) -> None:
+        """A line of the protocol: "<" was received by mm, ">" was sent by it, as mm.wire.peer calls them."""
+        text = line.decode("utf-8", "backslashreplace").rstrip("\r\n")
+        try:
+            message = json.loads(text)
+        except ValueError:
+            message = None
+        if direction == "<":
+            self._received(text, message)
+        else:
+            self._sent(message)
+
+    @_safely
+    def stderr(self, text: str) -> None:
+        """A line on stderr."""
+        self._release()
+        self._line("!", transcript.unmark(self._redaction.compared(text)))
+
+    @_safely
+    def request(self, body: dict) -> None:
+        """A request to the model server, before it is sent."""
+        self._release()
+        self._give_up_stream()
+        if body.get("model") != self._model:
+            self._model = body.get("model")
+            self._line("#", "model: {}".format(self._model))
+        self._line("~", transcript.written(self._redaction.compared(self._new_parts(body))))
+        self._streaming = True
+
+    @_safely
+    def data(self, line: str) -> None:
+        """A line of the model server's stream."""
+        event = _event(line)
+        if event is None:
+            self._model_pieces.flush()
+            if line.startswith("data:") and line[5:].strip() == "[DONE]":
+                self._streaming = False
+            self._line("=", self._plain(line if transcript.STREAM_LINE.match(line) else "data: " + line))
+            return
+        if _is_last(event):
+            self._streaming = False
+        piece = _piece(event)
+        if piece:
+            place, name, key = piece
+            self._model_pieces.add(key, (event, place, name, line), place[name])
+        else:
+            self._model_pieces.flush()
+            self._write_event(event, line)
+
+    @_safely
+    def status(self, code: int, body: str) -> None:
+        """A refusal of the model server, with all that it said."""
+        self._release()
+        self._line("=", transcript.written(self._redaction.sent({"status": code, "body": body})))
+        self._streaming = False
+
+    @_safely
+    def close(self) -> None:
+        """Writes what is held back. Whatever comes later is not recorded."""
+        self._release()
+        self._give_up_stream()
+        file, self._file = self._file, None
+        file.close()
+
+    # ---------------------------------------------------------------- the protocol
+
+    def _received(self, text, message) -> None:
+        method = message.get("method") if isinstance(message, dict) else None
+        if method in ("session/new", "session/load"):
+            self._look_at_session(message)
+        if message is None:
+            line = self._plain(text)
+        else:
+            redacted = self._redaction.sent(message)
+            # As it came, where nothing had to be replaced: the way it is written may be what matters.
+            line = transcript.escape(text) if redacted == message else transcript.written(redacted)
+        if method in ("session/cancel", "$/cancel_request") and self._streaming:
+            self._cancels.append(line)
+            return
+        self._release()
+        self._line(">", line)
+
+    def _sent(self, message) -> None:
+        update = _update(message)
+        kind = update.get("sessionUpdate")
+        if kind in ("agent_message_chunk", "agent_thought_chunk") and isinstance(update.get("content"), dict):
+            content = update["content"]
+            if isinstance(content.get("text"), str):
+                self._chunk_pieces.add((message["params"].get("sessionId"), kind), message, content["text"])
+                return
+        if transcript.is_live_output(message):
+            return  # how many of them come is a matter of time; the player leaves them out, too
+        self._release()
+        if isinstance(message, dict) and "error" in message:
+            self._give_up_stream()
+        message = self._redaction.compared(message)
+        if kind == "usage_update":
+            message["params"]["update"].update(used=mark("n"), size=mark("n"))
+        result = message.get("result")
+        if isinstance(result, dict) and isinstance(result.get("agentInfo"), dict):
+            result["agentInfo"]["version"] = mark("any")
+        self._line("<*" if kind == "available_commands_update" else "<", transcript.written(message))
+
+    def _look_at_session(self, message) -> None:
+        """The session's folder becomes <cwd>; what its MCP servers are given may be secret."""
+        params = message.get("params")
+        params = params if isinstance(params, dict) else {}
+        folder = params.get("cwd")
+        if isinstance(folder, str) and is_private_folder(folder) and os.path.isdir(folder):
+            self._know_folder(os.path.normpath(folder))
+        servers = params.get("mcpServers")
+        for server in servers if isinstance(servers, list) else []:
+            for field in ("env", "headers"):
+                pairs = server.get(field) if isinstance(server, dict) else None
+                for pair in pairs if isinstance(pairs, list) else []:
+                    if isinstance(pair, dict) and "value" in pair:
+                        self._redaction.add_secret(pair["value"])
+                        pair["value"] = MASKED
+
+    def _know_folder(self, folder: str) -> None:
+        """The first folder is <cwd>, others get a place below it."""
+        if folder in self._folders:
+            return
+        below = ""
+        if self._folders:
+            inside = os.path.relpath(folder, self._folders[0])
+            below = "other{}".format(len(self._folders)) if inside.startswith("..") else inside.replace(os.sep, "/")
+            self._line("#", "cwd: folder " + json.dumps(below))
+            below = "/" + below
+        self._folders.append(folder)
+        self._redaction.add_folder(folder, mark("cwd") + below)
+
+    def _release(self) -> None:
+        """Before anything but pieces of a stream is written: what was held back.
+
+        A cancel in the middle of a stream is written behind the chunks that were on their way when it came, and the stream
+        ends there with a hang: in a replay the cancel is sent after exactly these chunks.
+        """
+        self._model_pieces.flush()
+        self._chunk_pieces.flush()
+        if not self._cancels:
+            return
+        if self._streaming:
+            self._line("=", '{"hang":true}')
+            self._streaming = False
+        cancels, self._cancels = self._cancels, []
+        for line in cancels:
+            self._line(">", line)
+
+    # ---------------------------------------------------------------- the model
+
+    def _new_parts(self, body: dict) -> dict:
+        """The parts of a request that the one before it did not have."""
+        messages = body.get("messages") or []
+        known, self._messages = self._messages, messages
+        new = messages[len(known):] if messages[:len(known)] == known else messages
+        parts = {"messages": [{"role": "system"} if each.get("role") == "system" else each for each in new]}
+        tools = [tool.get("function", {}).get("name") for tool in body.get("tools") or []]
+        if tools != self._tools:
+            self._tools = tools
+            parts["tools"] = [{"function": {"name": name}} for name in tools]
+        parts.update((name, value) for name, value in body.items() if name not in _USUAL_FIELDS)
+        return parts
+
+    def _give_up_stream(self) -> None:
+        """An answer that never came to its end: the connection broke."""
+        if self._streaming:
+            self._line("=", '{"drop":true}')
+            self._streaming = False
+
+    def _write_data(self, held, text) -> None:
+        """A model_pieces line: the event with its piece, which may have become another one."""
+        event, place, name, line = held
+        same = place[name] == text
+        place[name] = text
+        self._write_event(event, line if same else None)
+
+    def _write_event(self, event, line) -> None:
+        redacted = self._redaction.sent(event)
+        if line is not None and redacted == event:
+            self._line("=", transcript.escape(line))
+        else:
+            self._line("=", "data: " + transcript.written(redacted))
+
+    def _write_chunk(self, message, text) -> None:
+        """A chunk_pieces line."""
+        if text:
+            message["params"]["update"]["content"]["text"] = text
+            self._line("<", transcript.written(self._redaction.compared(message)))
+
+    # ---------------------------------------------------------------- the file
+
+    def _plain(self, text: str) -> str:
+        """Text that is no JSON and that a replay sends."""
+        return transcript.unmark(self._redaction.sent(text))
+
+    def _line(self, sign: str, text: str) -> None:
+        self._file.write("{} {}\n".format(sign, " ".join(text.split("\n"))))
+        self._file.flush()
+
+
+def _create(path: str):
+    """The open file. Nothing that somebody else wrote is overwritten: the option may stand before a wrong name."""
+    try:
+        if os.path.exists(path) and os.path.getsize(path):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                if not file.readline().startswith(HEADER_START):
+                    raise UserError("--record {}: the file exists and is no recording of mm".format(path), exit_code=2)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        raise UserError("--record {}: {}".format(path, error.strerror), exit_code=2) from None
+    return open(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="\n")
+
+
+def _settings(config) -> dict:
+    """What the configuration sets, as a configuration file says it."""
+    from mm.config import attribute
+    from mm.keys import KEYS
+
+    settings = {}
+    for key in KEYS:
+        value = getattr(config, attribute(key.name))
+        value = list(value) if isinstance(value, tuple) else value
+        if key.name in LEFT_OUT or value == key.default:
+            continue
+        place = settings
+        *groups, last = key.name.split(".")
+        for group in groups:
+            place = place.setdefault(group, {})
+        place[last] = value
+    return settings
+
+
+def _update(message) -> dict:
+    params = message.get("params") if isinstance(message, dict) else None
+    update = params.get("update") if isinstance(params, dict) else None
+    return update if isinstance(update, dict) else {}
+
+
+def _event(line):
+    """The object in a line of the stream, None where there is none."""
+    try:
+        event = json.loads(line[5:]) if line.startswith("data:") else None
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _choice(event) -> dict:
+    choices = event.get("choices")
+    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+
+
+def _is_last(event) -> bool:
+    return bool(_choice(event).get("finish_reason") or event.get("error"))
+
+
+def _piece(event):
+    """(the dict, the key in it, which text it belongs to) of the one piece of text in an event; None if there is none."""
+    delta = _choice(event).get("delta")
+    if not isinstance(delta, dict):
+        return None
+    found = [(delta, name, name) for name in _PIECES if isinstance(delta.get(name), str) and delta[name]]
+    calls = delta.get("tool_calls")
+    for call in calls if isinstance(calls, list) else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict) and isinstance(function.get("arguments"), str):
+            # Only the first piece of a call has its id.
+            which = call.get("id") if call.get("index") is None else call["index"]
+            found.append((function, "arguments", ("call", which)))
+    return found[0] if len(found) == 1 else None

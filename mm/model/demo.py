@@ -1,0 +1,257 @@
+"""The demo model: a script that answers as a model server would, so that everything but the model is the real thing.
+
+It is deterministic. It reads the last user message, does what the directives in it say (DIRECTIVES, one a line), and
+answers in words that name them where there is none. docs/demo.md has the table; a test keeps the two alike.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import namedtuple
+
+from mm.model.loopback import DONE, EVENT_STREAM, Loopback, Reply, error_reply, sse
+
+MODEL = "demo"
+
+GREETING = "I am mm's demo model: a script, not a language model."
+NOT_OFFERED = "the tool %s is not offered here"
+FAILURE = "the demo model was asked to fail"
+
+# `slow:` writes about twenty words a second, at most this many.
+SECONDS_A_WORD = 0.05
+MAX_WORDS = 10_000
+
+# How many lines of a tool's answer are repeated, and how long each may be.
+_LINES_SHOWN = 12
+_LINE_SHOWN = 80
+
+# How much of the conversation a summary repeats.
+_FACTS = 20
+_FACT_SHOWN = 200
+
+# What the last user message must hold to be the request for a summary that /compact makes.
+_SUMMARY = re.compile(r"(?is)(?=.*\b(summar|hand-?over)).*\bconversation\b")
+
+_LIST_FILES = re.compile(r"(?i)\b(list|show|see|what)\b.*\b(files|folder|directory)\b|^\s*ls\s*$")
+
+_WORDS = re.compile(r"\s*\S+\s*?(?=\s|$)|\s+")
+
+# One line of the table: the word before the colon, what follows it, the tool it calls (None: none), what it does in
+# the words of the documentation, and `act`, which takes what follows and returns the tool's arguments, a _Step, or None
+# where it cannot be read.
+Directive = namedtuple("Directive", "word argument tool does act")
+
+# What an answer is made of besides calls.
+_Step = namedtuple("_Step", "thought text slow status")
+_Step.__new__.__defaults__ = ("", "", 0, 0)
+
+
+def _breaks(text: str) -> str:
+    """A directive is one line; \\n in it stands for a line break."""
+    return text.replace("\\n", "\n")
+
+
+def _write(text: str):
+    path, sign, content = text.partition(" = ")
+    return {"path": path.strip(), "content": _breaks(content)} if sign and path.strip() else None
+
+
+def _edit(text: str):
+    path, sign, change = text.partition(" = ")
+    old, arrow, new = change.partition(" -> ")
+    if not (sign and arrow and path.strip() and old):
+        return None
+    return {"path": path.strip(), "old_string": _breaks(old), "new_string": _breaks(new)}
+
+
+def _ask(text: str):
+    question, *options = [part.strip() for part in text.split("|")]
+    if not question:
+        return None
+    asked = {"question": question, "type": "choice", "options": options} if options else {"question": question, "type": "text"}
+    return {"questions": [asked]}
+
+
+def _plan(text: str):
+    steps = [step.strip() for step in text.split(";") if step.strip()]
+    return {"action": "start", "steps": steps} if steps else None
+
+
+def _think(text: str):
+    return _Step(thought=text) if text else None
+
+
+def _slow(text: str):
+    return _Step(slow=min(int(text), MAX_WORDS)) if text.isdecimal() and int(text) else None
+
+
+def _fail(text: str):
+    return _Step(status=int(text)) if text.isdecimal() and 400 <= int(text) <= 599 else None
+
+
+def _one(parameter: str):
+    return lambda text: {parameter: text} if text else None
+
+
+DIRECTIVES = (
+    Directive("run", "CMD", "bash", "calls `bash` with the command CMD", _one("command")),
+    Directive("read", "PATH", "read_file", "calls `read_file` for PATH", _one("path")),
+    Directive("write", "PATH = TEXT", "write_file", "calls `write_file`: PATH gets TEXT, in which `\\n` is a line break", _write),
+    Directive("edit", "PATH = OLD -> NEW", "edit_file", "calls `edit_file`: OLD in PATH becomes NEW, `\\n` as above", _edit),
+    Directive("ask", "QUESTION | A | B", "ask_user", "calls `ask_user`: one question with its options; none: free text", _ask),
+    Directive("plan", "A; B; C", "plan", "calls `plan` and starts one with these steps", _plan),
+    Directive("skill", "NAME", "read_skill", "calls `read_skill` for NAME", _one("name")),
+    Directive("think", "TEXT", None, "reasons TEXT before it answers", _think),
+    Directive("slow", "N", None, "answers in N words, about twenty a second", _slow),
+    Directive("fail", "STATUS", None, "answers with the HTTP status STATUS, 400 to 599", _fail),
+)
+
+_BY_WORD = {directive.word: directive for directive in DIRECTIVES}
+_LINE = re.compile(r"\s*(%s):(?!//)\s*(.*?)\s*" % "|".join(_BY_WORD))
+
+
+def start() -> Loopback:
+    """Serves the demo model on 127.0.0.1."""
+    return Loopback(reply, MODEL)
+
+
+def reply(request: dict) -> Reply:
+    """The answer to one request for a completion, streamed word by word."""
+    messages = [message for message in request.get("messages") or () if isinstance(message, dict)]
+    offered = {_function(tool).get("name") for tool in request.get("tools") or ()}
+    last = messages[-1] if messages else {}
+    if last.get("role") == "tool":
+        step, calls = _Step(text=_about_results(messages)), []
+    elif last.get("role") == "user" and _SUMMARY.search(_text(last)):
+        step, calls = _Step(text=_summary(messages)), []
+    else:
+        step, calls = _obey(_text(last), offered, is_first=not any(m.get("role") == "assistant" for m in messages))
+    if step.status:
+        return error_reply(step.status, FAILURE)
+    return Reply(200, EVENT_STREAM, _stream(step, calls, _size(messages, request.get("tools"))))
+
+
+def _obey(text: str, offered: set, is_first: bool):
+    """What the directives in a user message come to: a _Step, and the calls as (tool, arguments)."""
+    found = [match.groups() for match in map(_LINE.fullmatch, text.splitlines()) if match]
+    if not found and _LIST_FILES.search(text):
+        found = [("run", "ls")]
+    thoughts, said, calls, slow = [], [], [], 0
+    for word, argument in found:
+        directive = _BY_WORD[word]
+        wanted = directive.act(argument)
+        if directive.tool and directive.tool not in offered:
+            said.append(NOT_OFFERED % directive.tool)
+        elif wanted is None:
+            said.append(f"`{word}:` wants {directive.argument}.")
+        elif directive.tool:
+            calls.append((directive.tool, wanted))
+        elif wanted.status:
+            return wanted, []
+        else:
+            slow += wanted.slow
+            thoughts += [wanted.thought] if wanted.thought else []
+    if calls:
+        said.append("I call " + ", ".join(name for name, _ in calls) + ".")
+    elif thoughts and not said and not slow:
+        said.append("I have thought about it.")
+    elif not found:
+        said.append(_help())
+    if is_first:
+        said.insert(0, GREETING)
+    return _Step("\n".join(thoughts), "\n".join(said), slow), calls
+
+
+def _help() -> str:
+    lines = [f"- `{directive.word}: {directive.argument}` {directive.does}" for directive in DIRECTIVES]
+    return "I do what a line of your message says:\n\n" + "\n".join(lines) + "\n\nOr ask me to list the files."
+
+
+def _about_results(messages: list) -> str:
+    """A sentence for each tool result since the last answer."""
+    names = {}
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            names[call.get("id")] = _function(call).get("name")
+    sentences = []
+    for message in reversed(messages):
+        if message.get("role") != "tool":
+            break
+        name = message.get("name") or names.get(message.get("tool_call_id")) or "the tool"
+        sentences.insert(0, _about_result(name, _text(message)))
+    return "\n\n".join(sentences)
+
+
+def _about_result(name: str, output: str) -> str:
+    lines = [line for line in output.splitlines() if line.strip()]
+    shown = [line if len(line) <= _LINE_SHOWN else line[:_LINE_SHOWN - 1] + "…" for line in lines[:_LINES_SHOWN]]
+    if len(lines) < 2:
+        return f"{name} answered: {shown[0].strip()}" if shown else f"{name} answered nothing."
+    how_many = f"{len(lines)} lines" if len(lines) <= _LINES_SHOWN else f"{len(lines)} lines, the first {_LINES_SHOWN} of them"
+    return f"{name} answered {how_many}:\n\n" + "\n".join(shown)
+
+
+def _summary(messages: list) -> str:
+    """A hand-over that repeats what the user said and which tools were called; the demo model understands nothing."""
+    users = [_text(message) for message in messages[:-1] if message.get("role") == "user"]
+    if not users:  # the conversation may also come as a transcript inside the request itself
+        users = re.findall(r"(?m)^user: *(.+)", _text(messages[-1]))
+    facts = [" ".join(text.split())[:_FACT_SHOWN] for text in users if text.strip()]
+    called = [_function(call).get("name") or "" for message in messages for call in message.get("tool_calls") or ()]
+    done = [f"{name} was called {called.count(name)} time(s)" for name in dict.fromkeys(called)]
+    return "\n".join(["Goal", *(f"- the user said: {fact}" for fact in facts[:1]), "Done", *(f"- {line}" for line in done),
+                      "Rules from the user", *(f"- the user said: {fact}" for fact in facts[1:][-_FACTS:]),
+                      "Next step", "- wait for the user"])
+
+
+def _stream(step: _Step, calls: list, prompt_size: int):
+    """The events of one answer. When the client hangs up, the server closes this generator where it waits."""
+    words = 0
+    yield _chunk({"role": "assistant", "content": ""})
+    for word in _WORDS.findall(step.thought):
+        words += 1
+        yield _chunk({"reasoning_content": word})
+    thought = words
+    for word in _WORDS.findall(step.text + ("\n\n" if step.text and step.slow else "")):
+        words += 1
+        yield _chunk({"content": word})
+    for number in range(1, step.slow + 1):
+        words += 1
+        yield _chunk({"content": f"{number}" if number == 1 else f" {number}"})
+        time.sleep(SECONDS_A_WORD)
+    for index, (name, arguments) in enumerate(calls):
+        function = {"name": name, "arguments": ""}
+        yield _chunk({"tool_calls": [{"index": index, "id": f"demo_{index}", "type": "function", "function": function}]})
+        for piece in _WORDS.findall(json.dumps(arguments, ensure_ascii=False)):
+            words += 1
+            yield _chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+    yield _chunk({}, "tool_calls" if calls else "stop")
+    usage = {"prompt_tokens": prompt_size, "completion_tokens": words, "total_tokens": prompt_size + words}
+    if thought:
+        usage["completion_tokens_details"] = {"reasoning_tokens": thought}
+    yield sse({"object": "chat.completion.chunk", "model": MODEL, "choices": [], "usage": usage})
+    yield DONE
+
+
+def _chunk(delta: dict, finish=None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return sse({"id": "demo", "object": "chat.completion.chunk", "created": 0, "model": MODEL, "choices": [choice]})
+
+
+def _size(messages: list, tools) -> int:
+    """Tokens, at four characters each: the same request always counts the same."""
+    return max(1, len(json.dumps([messages, tools])) // 4)
+
+
+def _function(call) -> dict:
+    function = call.get("function") if isinstance(call, dict) else None
+    return function if isinstance(function, dict) else {}
+
+
+def _text(message: dict) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "".join(part.get("text") or "" for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""

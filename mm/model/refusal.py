@@ -1,0 +1,82 @@
+"""What a server says when it does not answer: its own words, as one line (pure).
+
+Servers put them into a JSON `error` object, an `error` string, `message` or `detail` beside it, a line of plain text or
+a web page; any of these under any status, 200 included.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+# How much of a server's words is shown. Some send their whole tools array or a stack trace along.
+MAX_WORDS = 300
+
+# How much of a body is looked at.
+MAX_BODY = 65536
+
+_TAG = re.compile(r"(<[^<>]*>)")
+_TAG_NAME = re.compile(r"</?\s*([A-Za-z]*)")
+_UNSEEN = ("head", "script", "style")
+# The page's first tag, however long the white space and the comments in front of it are.
+_PAGE = re.compile(r"(?i)\s*<(!doctype\s+html|html|head|body)\b")
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\\s]+")
+
+
+def words_of_body(body: bytes) -> str:
+    """The words in a refusal's body; empty when it says nothing."""
+    text = body[:MAX_BODY].decode("utf-8", "replace").strip()
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return _words_of_page(text) if is_page(text) else text.partition("\n")[0]
+    return words_of_value(value) or text
+
+
+def words_of_value(value) -> str:
+    """The words in what was a JSON body or the `error` of an event in a stream."""
+    for _ in range(4):  # {"error": {"message": {"detail": …}}} is the deepest seen
+        if isinstance(value, list) and value:
+            value = value[0]
+        elif isinstance(value, dict):
+            named = (value.get(name) for name in ("error", "message", "detail", "msg", "reason", "type", "code"))
+            value = next((found for found in named if found), "")
+        else:
+            break
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+
+
+def status_of_value(value, otherwise: int) -> int:
+    """The status that an `error` object names for itself, which is worth more than the 200 it came under."""
+    code = value.get("code") if isinstance(value, dict) else None
+    return code if isinstance(code, int) and not isinstance(code, bool) and 400 <= code <= 599 else otherwise
+
+
+def is_page(text: str) -> bool:
+    """Whether it is a web page: what stands at this address is no model server."""
+    return _PAGE.match(text) is not None
+
+
+def one_line(text: str, secrets=(), limit: int = MAX_WORDS) -> str:
+    """The words as they are shown: one line, printable, at most `limit` characters, none of the secrets in them."""
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "***")
+    text = _UNPRINTABLE.sub(" ", text[:MAX_BODY]).strip()
+    return text if len(text) <= limit else text[:limit - 1].rstrip() + "…"
+
+
+def _words_of_page(text: str) -> str:
+    said, title, inside = [], [], ""
+    for piece in _TAG.split(text):
+        if piece.startswith("<") and piece.endswith(">"):
+            name = _TAG_NAME.match(piece).group(1).lower()
+            if inside in ("", "head") and name == "title":
+                inside = "" if piece.startswith("</") else "title"
+            elif not inside and name in _UNSEEN and not piece.startswith("</"):
+                inside = name
+            elif inside == name:
+                inside = ""
+        elif inside in ("", "title"):
+            (title if inside else said).append(piece)
+    return " ".join(said).strip() or " ".join(title)

@@ -1,0 +1,172 @@
+"""A stream of server-sent events: bytes in, JSON objects out (pure).
+
+Made for what model servers really send, which is less strict than the standard and sometimes not SSE at all:
+
+- Only \\n ends a line, \\r before it is dropped. U+2028 and U+0085 stand raw inside the JSON of some servers.
+- A line is decoded when it is complete: a read may end in the middle of a character.
+- Each data line that is an object by itself is one event, blank line or not; else it waits for the next data lines, and
+  what a blank line finds unfinished is dropped.
+- An error may be a field of its own (`error: {…}`), an event of that name, or a bare JSON line. All come out as
+  `{"error": …}`.
+- A body that begins with `{` is one JSON object over any number of lines: the server ignored `stream`.
+"""
+
+from __future__ import annotations
+
+import json
+
+_parse = json.JSONDecoder().raw_decode
+
+# What stands for an error that is announced and not described.
+_NO_WORDS = "an error without a description"
+
+# How often an event over several lines is tried before its blank line: without a limit the work would be quadratic.
+_MAX_TRIES = 32
+
+
+class Decoder:
+    """Turns one body into objects. `done` once [DONE] was there: nothing after it counts."""
+
+    def __init__(self, tap=None):
+        """`tap(line)`, if given, is told each line that carries data."""
+        self.done = False
+        self.dropped = 0  # events that were no JSON object
+        self.started = False  # whether any byte but blanks was there
+        self._tap = tap
+        self._rest = []  # pieces of the line that is not complete yet
+        self._held = []  # data lines of an event that is not complete yet
+        self._event = ""
+        self._is_json = False
+
+    def feed(self, data: bytes) -> list:
+        """The objects that are complete with these bytes."""
+        if self.done:
+            return []
+        end = data.rfind(b"\n") + 1
+        if not end or self._is_json:
+            self._rest.append(data)
+            return []
+        self._rest.append(data[:end])
+        text = b"".join(self._rest).decode("utf-8", "replace")
+        self._rest = [data[end:]] if end < len(data) else []
+        return self._lines(text)
+
+    def end(self) -> list:
+        """The objects that only the end of the body completes. With a newline missing, or none needed."""
+        text = b"".join(self._rest).decode("utf-8", "replace")
+        self._rest = []
+        if self._is_json and not self.done:
+            return self._whole(text)
+        objects = self._lines(text) if text else []
+        if self._is_json and not self.done:  # found out only now: one line without a newline
+            return objects + self.end()
+        self._blank(objects)
+        return objects
+
+    def _lines(self, text: str) -> list:
+        objects = []
+        if not self.started:
+            text = text.lstrip("\ufeff \t\r\n")
+            if not text:
+                return objects
+            self.started = True
+            if text[0] == "{":
+                self._is_json = True
+                self._rest.insert(0, text.encode("utf-8"))
+                return objects
+        lines = text.split("\n")
+        if not lines[-1]:
+            lines.pop()  # behind the last newline is no line
+        for line in lines:
+            # The one shape that nearly all lines have goes the short way.
+            if line.startswith("data: {") and not self._held and not self._event:
+                try:
+                    value, end = _parse(line, 6)
+                except (ValueError, RecursionError):
+                    self._line(line, objects)
+                    continue
+                if end != len(line) and line[end:].strip():
+                    self._line(line, objects)
+                    continue
+                if self._tap:
+                    self._tap(line.rstrip("\r"))
+                objects.append(value)
+            else:
+                self._line(line, objects)
+                if self.done:
+                    break
+        return objects
+
+    def _line(self, line: str, objects: list) -> None:
+        line = line[:-1] if line.endswith("\r") else line
+        if not line:
+            self._blank(objects)
+            return
+        name, _, value = line.partition(":")
+        if name == "data":
+            self._data(value.strip(), line, objects)
+        elif name == "event":
+            self._event = value.strip()
+        elif name == "error":
+            self._tell(line)
+            objects.append({"error": _loads(value) or value.strip() or _NO_WORDS})
+        elif line[0] == "{":
+            value = _loads(line)
+            if isinstance(value, dict):
+                self._tell("data: " + line)
+                objects.append(value)
+
+    def _data(self, value: str, line: str, objects: list) -> None:
+        self._tell(line)
+        if value == "[DONE]":
+            self.done = True
+            return
+        if not value:
+            return
+        self._held.append(value)
+        if value[-1] == "}" and len(self._held) <= _MAX_TRIES:
+            self._complete(objects)
+
+    def _blank(self, objects: list) -> None:
+        """A blank line, or the end of the body: the event is over."""
+        if self._held and not self._complete(objects):
+            self._held = []
+            self.dropped += 1
+        if self._event == "error":  # an error without a word is an error
+            objects.append({"error": _NO_WORDS})
+        self._event = ""
+
+    def _complete(self, objects: list) -> bool:
+        value = _loads("\n".join(self._held))
+        if not isinstance(value, dict):
+            value = _loads(self._held[-1])  # the lines before it were never an event's beginning
+            if not isinstance(value, dict) or not ("choices" in value or "error" in value):
+                return False
+            self.dropped += 1
+        self._held = []
+        if self._event == "error":
+            self._event = ""
+            value = value if value.get("error") else {"error": value}
+        objects.append(value)
+        return True
+
+    def _whole(self, text: str) -> list:
+        """A body that began with `{`: one object, or one a line."""
+        value = _loads(text)
+        values = [value] if value is not None else [_loads(line) for line in text.split("\n")]
+        objects = [value for value in values if isinstance(value, dict)]
+        for value in objects:
+            self._tell("data: " + json.dumps(value))
+        return objects
+
+    def _tell(self, line: str) -> None:
+        if self._tap:
+            self._tap(line)
+
+
+def _loads(text: str):
+    """The JSON value, or None where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,25 @@
+"""What looks secret, and JSON values without it. Pure."""
+
+from __future__ import annotations
+
+import re
+
+MASKED = "[masked]"
+
+# Names, of variables, keys and headers, whose values are secret.
+SECRET_NAME = re.compile(
+    r"api_?-?key|access_?-?key|private_?-?key|token|secret|passw|passphrase|credential|authorization|cookie", re.IGNORECASE)
+
+
+def mask(value):
+    """A JSON value with MASKED for every text under a name that looks secret: `{"apiKey": text}`, and
+    `{"name": "API_KEY", "value": text}` as editors write variables and headers."""
+    if isinstance(value, list):
+        return [mask(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    masked = {key: MASKED if isinstance(each, str) and SECRET_NAME.search(key) else mask(each)
+              for key, each in value.items()}
+    if isinstance(value.get("name"), str) and isinstance(value.get("value"), str) and SECRET_NAME.search(value["name"]):
+        masked["value"] = MASKED
+    return masked

@@ -1,0 +1,113 @@
+"""From what a model wrote as a call's arguments to a dict that fits the tool's parameters. Pure.
+
+Models name parameters as they were trained to and send numbers as strings; both are put right without a word. What
+cannot be put right is answered by a sentence that says what to send instead.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+from mm.text import replace_surrogates
+from mm.tools.tool import BadArguments
+
+_NOT_JSON = "[{0}: the arguments are not valid JSON ({1}). Call {0} again with one JSON object.]"
+_EXPECTED = {"string": "a string", "integer": "a number", "number": "a number", "boolean": "true or false"}
+
+
+def parse_arguments(tool, raw) -> dict:
+    """`raw` (the text as accumulated, or a dict where the server sent an object) as {parameter name: value}.
+
+    Holds the required parameters and those of the others that were given; what the tool does not know is left out.
+    Raises BadArguments.
+    """
+    given = raw if isinstance(raw, dict) else _decode(tool, raw)
+    names = {_plain(name): parameter.name
+             for parameter in reversed(tool.parameters) for name in parameter.aliases}
+    names.update((_plain(parameter.name), parameter.name) for parameter in tool.parameters)
+    found = {}
+    for key, value in given.items():
+        name = names.get(_plain(str(key)))
+        if name is not None and value is not None and (key == name or name not in found):
+            found[name] = value
+    arguments = {}
+    for parameter in tool.parameters:
+        if parameter.name in found:
+            arguments[parameter.name] = _fit(tool, parameter, found[parameter.name])
+        elif parameter.required:
+            raise BadArguments(f'[{tool.name}: missing parameter "{parameter.name}"]')
+    return arguments
+
+
+def _plain(name):
+    """`filePath`, `file-path` and `file_path` are one name."""
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _decode(tool, raw):
+    value = raw or ""
+    for _ in range(2):  # some servers encode the object twice
+        if isinstance(value, str):
+            value = _load(tool, value) if value.strip() else {}
+    if not isinstance(value, dict):
+        raise BadArguments(_NOT_JSON.format(tool.name, "an object is expected at column 1"))
+    return value
+
+
+def _load(tool, text):
+    try:
+        return json.loads(text, strict=False)  # not strict: line ends and tabs within strings may be bare
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        problem = f"{error.msg} at {line}column {error.colno}"
+    except RecursionError:
+        problem = "nested too deeply at column 1"
+    except ValueError:
+        problem = "a number is too long at column 1"  # Python's limit of 4300 digits
+    raise BadArguments(_NOT_JSON.format(tool.name, problem))
+
+
+def _fit(tool, parameter, value):
+    """`value` in the parameter's type, coerced where its meaning is plain."""
+    try:
+        return _COERCE[parameter.type](value)
+    except (ValueError, OverflowError):
+        expected = _EXPECTED[parameter.type]
+        raise BadArguments(f'[{tool.name}: "{parameter.name}" must be {expected}]') from None
+
+
+def _string(value):
+    if isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    if not isinstance(value, str):
+        raise ValueError
+    return replace_surrogates(value)
+
+
+def _number(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError
+    if isinstance(value, str):
+        value = float(value) if not value.strip().lstrip("+-").isdigit() else int(value)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+def _integer(value):
+    number = _number(value)
+    if number != int(number):
+        raise ValueError
+    return int(number)
+
+
+def _boolean(value):
+    if isinstance(value, str):
+        value = {"true": True, "false": False}.get(value.strip().lower())
+    if value not in (True, False):  # 1 and 0 too
+        raise ValueError
+    return bool(value)
+
+
+_COERCE = {"string": _string, "integer": _integer, "number": _number, "boolean": _boolean}

@@ -1,0 +1,273 @@
+"""bash: one command line in a shell, in a process group of its own.
+
+Threads of a call: a *waiter* blocks until the shell has exited; a *pump* moves what the group writes into an Output; the
+turn's thread waits for the waiter, the timeout or the cancel. The answer is given when the shell has exited. Children that
+it left in the background hold the pipe open, so the pump is not waited for beyond a moment: it goes on in the background,
+which saves them from a broken pipe and fills their log. Both threads are daemons.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+from mm import events
+from mm.text import LINE_LIMIT, clean_terminal, head_and_tail, is_note, one_line, plural, size
+from mm.tools.output import LIVE_CHARACTERS, Output, decode
+from mm.tools.tool import Action, Parameter, Result, Tool, ToolError
+from mm.wire import child
+
+NAME = "bash"
+# Seconds, as configured by default: for a command that names none; the most it can ask for.
+TIMEOUT, MAX_TIMEOUT = 120, 600
+# Lines shown of an output; the characters are configured.
+SHOWN_LINES = 600
+# A command that writes more is stopped, in bytes.
+OUTPUT_LIMIT = 64 * 1024 * 1024
+# Linux takes no longer argument, in bytes with the NUL after it.
+COMMAND_LIMIT = 128 * 1024
+# Seconds: between TERM and KILL; for the pipe to end after the shell has; between two live views.
+GRACE = 2.0
+DRAIN = 0.3
+LIVE = 0.25
+# A NUL within so many bytes from the start makes an output binary.
+BINARY_PROBE = 8 * 1024
+
+# Nobody can answer a question or leave a pager or an editor.
+_ENVIRONMENT = dict(pair.split("=", 1) for pair in (
+    "TERM=dumb NO_COLOR=1 PAGER=cat GIT_PAGER=cat MANPAGER=cat LESS=-FRX "
+    "GIT_EDITOR=true GIT_SEQUENCE_EDITOR=true EDITOR=true VISUAL=true GIT_TERMINAL_PROMPT=0 GCM_INTERACTIVE=Never "
+    "DEBIAN_FRONTEND=noninteractive PIP_NO_INPUT=1 PIP_PROGRESS_BAR=off TQDM_DISABLE=1 PYTHONUNBUFFERED=1 AGENT=mm"
+).split())
+
+
+def prepare(arguments, space):
+    command, timeout = arguments["command"], arguments.get("timeout", space.config.bash_timeout)
+    if not command.strip():
+        raise ToolError(f"[{NAME}: the command is empty]")
+    if "\0" in command:
+        raise ToolError(f"[{NAME}: the command holds a NUL character]")
+    encoded = command.encode("utf-8")
+    if len(encoded) >= COMMAND_LIMIT:
+        raise _too_long()
+    if timeout <= 0:
+        raise ToolError(f'[{NAME}: "timeout" must be above 0]')
+    # Bytes, because a locale that is not UTF-8 does not change what the model wrote.
+    argv = [_find_shell(space.config.bash_shell), "-c", command if os.name == "nt" else encoded]
+
+    def run(cancel, progress):
+        return _Run(argv, space, timeout).run(cancel, progress)
+
+    return Action(f"{NAME}: {one_line(command)}", (), True, None, command, run)
+
+
+def _find_shell(wanted):
+    found = shutil.which(os.path.expanduser(wanted))
+    if wanted != "bash":
+        if found is None:
+            raise ToolError(f"[{NAME}: bash.shell is {wanted}, and there is no such program]")
+        return found
+    if os.name == "nt":
+        git = os.path.join(os.environ.get("ProgramFiles", r"C:\Program Files"), "Git", "bin", "bash.exe")
+        found = git if os.path.exists(git) else found
+        if found is None:
+            raise ToolError(f"[{NAME}: no bash found; install Git for Windows or set bash.shell]")
+    return found or "/bin/sh"
+
+
+def _too_long():
+    return ToolError(f"[{NAME}: the command is too long for the system; write it to a file]")
+
+
+def _start(argv, folder):
+    if not os.path.isdir(folder):
+        raise ToolError(f"[{NAME}: the working directory {folder} does not exist]")
+    environment = {**os.environ, **_ENVIRONMENT}
+    try:
+        return child.start(argv, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except OSError as error:
+        if error.errno == errno.E2BIG:
+            raise _too_long() from None
+        raise ToolError(f"[{NAME}: cannot start {argv[0]}: {error.strerror or error}]") from None
+
+
+class _Run:
+    """One command, from its start to its Result."""
+
+    def __init__(self, argv, space, timeout):
+        self._argv = argv
+        self._space = space
+        self._longest = space.config.bash_max_timeout
+        self._timeout = min(timeout, self._longest)
+        self._lowered = timeout > self._longest
+        self._output = Output(OUTPUT_LIMIT)
+        self._keep_log = False
+        self._child = None
+        self._exited = threading.Event()
+        self._over = threading.Event()  # it has exited, or written too much
+        self._drained = threading.Event()
+
+    def run(self, cancel, progress):
+        cancel.check()
+        self._child = _start(self._argv, self._space.cwd)
+        finished = False
+        try:
+            for work in (self._wait, self._pump):
+                threading.Thread(target=work, name=f"bash{work.__name__} {self._child.pid}", daemon=True).start()
+            with cancel.on_cancel(self._child.end):
+                stopped = self._watch(cancel, progress)
+                cancel.wait(self._drained, DRAIN)
+            result = self._result(stopped)
+            finished = True
+            return result
+        finally:
+            if not finished:
+                self._child.end(GRACE)
+            self._output.forget(self._keep_log)
+
+    def _wait(self):
+        self._child.process.wait()
+        self._exited.set()
+        self._over.set()
+
+    def _pump(self):
+        with self._child.process.stdout as pipe:
+            while True:
+                data = os.read(pipe.fileno(), 65536)
+                if not data:
+                    break
+                self._output.add(data)
+                if self._output.size > OUTPUT_LIMIT:
+                    self._over.set()
+        self._output.close()
+        self._drained.set()
+
+    def _watch(self, cancel, progress):
+        """Waits for the end and shows the output meanwhile; returns the sentence that says why mm ended it, or None."""
+        deadline, shown = time.monotonic() + self._timeout, 0
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return self._stop(cancel, self._timed_out())
+            if cancel.wait(self._over, min(left, LIVE)):
+                break
+            if self._output.size != shown:
+                shown = self._output.size
+                progress(clean_terminal(self._output.latest())[-LIVE_CHARACTERS:])
+        if self._output.size > OUTPUT_LIMIT:
+            return self._stop(cancel, f"[stopped: more than {OUTPUT_LIMIT >> 20} MB of output]")
+        return None
+
+    def _stop(self, cancel, sentence):
+        """Ends the group and waits for that; children that ignore TERM hold the pipe until KILL comes."""
+        self._child.end(GRACE)
+        deadline = time.monotonic() + GRACE + DRAIN
+        for event in (self._exited, self._drained):
+            cancel.wait(event, max(deadline - time.monotonic(), 0))
+        return sentence
+
+    def _timed_out(self):
+        start = f"[timed out after {self._timeout:g} s"
+        advice = "start it in the background (read the skill bg-jobs).]"
+        if self._lowered:
+            return f"{start}, the most allowed: the command and its children were killed. Rather {advice}"
+        longer = f"Give a longer timeout (at most {self._longest:g}), or " if self._timeout < self._longest else "Rather "
+        return f"{start}: the command and its children were killed. {longer}{advice}"
+
+    def _result(self, stopped):
+        shown = self._shown()
+        notes = []
+        if stopped:
+            notes.append(stopped)
+        else:
+            code = self._child.process.returncode
+            if code or not shown:
+                notes.append(_ending(code))
+            if not self._drained.is_set():
+                notes.append(self._still_running())
+            self._child.release()
+        output = "\n\n".join(filter(None, (shown, "\n".join(notes))))
+        return Result(output, events.FAILED if stopped else events.COMPLETED, None, is_note(output))
+
+    def _still_running(self):
+        group = self._child.pid
+        return (f"[still running in the background: process group {group}. {self._log('Its output goes to {}')}. "
+                f"Stop it with: kill -- -{group}]")
+
+    def _log(self, sentence):
+        """`sentence` with the path of the log, which then stays; or why there is none."""
+        path = self._output.log()
+        if path is None:
+            return f"no log could be written: {self._output.error}"
+        self._keep_log = True
+        return sentence.format(path)
+
+    def _shown(self):
+        """The output as the model reads it, without blank lines at its end; "" if there is none."""
+        ends = self._output.ends()
+        if b"\0" in ends.beginning[:BINARY_PROBE]:
+            return f"[binary output, {size(ends.size)}; {self._log('it is in {}')}]"
+        limit = self._space.shown_limit(self._space.config.bash_max_output)
+        if ends.end is None:
+            text = clean_terminal(decode(ends.beginning)).rstrip("\n")
+            head, tail = head_and_tail(text, limit, SHOWN_LINES)
+            count, total = text.count("\n") + 1, len(text.encode("utf-8"))
+        else:
+            first = ends.beginning[:ends.beginning.rfind(b"\n") + 1] or ends.beginning
+            last = ends.end[ends.end.find(b"\n") + 1:] or ends.end
+            first, last = (clean_terminal(decode(part)).rstrip("\n") for part in (first, last))
+            head, tail = head_and_tail(first, limit, SHOWN_LINES, last)
+            count, total = ends.newlines + (not ends.end.endswith(b"\n")), ends.size
+        shown = "\n".join(head)
+        if tail:
+            return f"{shown}\n{self._left_out(head + tail, count, total)}\n" + "\n".join(tail)
+        if shown != text:
+            whole = self._log("everything is in {}")
+            return f"{shown}\n[lines over {LINE_LIMIT} characters were cut; {whole}]"
+        return shown
+
+    def _left_out(self, shown, count, total):
+        left = size(max(total - len("\n".join(shown).encode("utf-8")), 0))
+        if count > len(shown):
+            left = f"{plural(count - len(shown), 'line')} ({left})"
+        return f"[… {left} left out; {self._log('everything is in {}, use read_file or grep on it')} …]"
+
+
+def _ending(code):
+    if code == 0:
+        return "[no output]"
+    if code > 0:
+        return f"[exit code {code}]"
+    try:
+        return f"[killed by signal {-code} ({signal.Signals(-code).name})]"
+    except ValueError:
+        return f"[killed by signal {-code}]"
+
+
+def _tool(timeout, longest):
+    return Tool(
+        NAME,
+        "Run a command in bash and get its output. Each call starts in the working directory; "
+        "nothing is kept between calls but files. There is no keyboard input.",
+        "execute",
+        (
+            Parameter("command", "string", "The command", True, ("cmd", "script", "code")),
+            Parameter("timeout", "number", f"Seconds, default {timeout:g}, at most {longest:g}",
+                      False, ("timeout_seconds", "seconds")),
+        ),
+        "command",
+        prepare,
+    )
+
+
+TOOL = _tool(TIMEOUT, MAX_TIMEOUT)
+
+
+def configured(config):
+    """The tool with the configured times in its description."""
+    return _tool(min(config.bash_timeout, config.bash_max_timeout), config.bash_max_timeout)

@@ -1,0 +1,154 @@
+"""edit_file: one piece of text in a file replaced by another, everywhere else not a byte changed."""
+
+from __future__ import annotations
+
+from mm import events
+from mm.text import cut_line, plural
+from mm.tools import files, matching, similar
+from mm.tools.tool import Action, Parameter, Result, Tool, ToolError
+
+NAME = "edit_file"
+# After this many failures in a row on one file the model is shown all of it, if it is no longer than that.
+FAILURES = 2
+REWRITTEN_LINES = 300
+# What a result shows of the file around the changes, in lines and characters a line.
+CONTEXT, CONTEXT_IN_ALL, CONTEXT_LINE = 3, 20, 300
+# At most so many places are named.
+PLACES = 10
+
+_HOW = {
+    matching.EXACT: "",
+    matching.TRAILING: "; old_string differed in blanks at line ends",
+    matching.BLANKS: "; old_string differed in blanks, the indentation of the file was kept",
+    matching.NUMBERED: "; the line numbers in old_string were ignored",
+}
+
+
+def prepare(arguments, space):
+    place = space.resolve(NAME, arguments["path"])
+    old, new = matching.flatten(arguments["old_string"]), matching.flatten(arguments["new_string"])
+    if not old:
+        raise ToolError(f"[{NAME}: old_string is empty; use write_file to create a file]")
+    if old == new:
+        raise ToolError(f"[{NAME}: old_string and new_string are the same]")
+    before = files.read(NAME, place)
+    if before is None:
+        raise ToolError(similar.missing(NAME, place, space.cwd))
+    decoded = files.decode(NAME, place, before, "change it")
+    document = matching.Document(decoded.text)
+    if not document.lines:
+        raise ToolError(f"[{NAME}: {place.given} is empty; use write_file to fill it]")
+    match = _find(space, place, before, document, old, new, arguments.get("replace_all", False))
+    text, changes = matching.replace(document, match)
+    if text == document.text:
+        raise ToolError(f"[{NAME}: new_string differs from {place.given} in blanks only, and old_string does too. "
+                        "To change blanks copy old_string exactly.]")
+    files.check_writable(NAME, place)
+    after = files.encode(NAME, place, text, decoded)
+    changed = matching.Document(text)
+    diff = events.Diff(place.location, document.flat, changed.flat)
+
+    def run(cancel, progress):
+        files.unchanged(NAME, place, before)
+        files.replace(NAME, place, after)
+        output = _report(place, changed, changes, _HOW[match.level])
+        digest = files.digest(before)
+        if space.last_known(place.real) not in (None, digest):
+            output += f"\n[note: {place.given} had changed since you read it]"
+        space.edited(place.real, digest, files.digest(after))
+        space.failed_edits.pop(place.real, None)
+        return Result(output, events.COMPLETED, diff, False)
+
+    return Action(files.title(NAME, place), (place.location,), True, diff, None, run)
+
+
+def _find(space, place, before, document, old, new, replace_all):
+    """The Match to go on with, or the ToolError that helps to send a better `old`."""
+    match = matching.find(document, old, new)
+    if match and (len(match.spans) == 1 or replace_all and match.level == matching.EXACT):
+        return match
+    failures = space.failed_edits[place.real] = space.failed_edits.get(place.real, 0) + 1
+    if match:
+        problem = _ambiguous(place, document, match)
+    else:
+        problem = _nearest(place, document, old, space.shown_limit)
+    if failures >= FAILURES and len(document.lines) <= REWRITTEN_LINES:
+        problem = _whole(space, place, before, document) or problem
+    raise ToolError(problem)
+
+
+def _ambiguous(place, document, match):
+    lines = [document.line_at(start) + 1 for start, _ in match.spans]
+    places = _listed(map(str, lines))
+    if match.level == matching.EXACT:
+        return (f"[{NAME}: old_string occurs {len(lines)} times in {place.given}, at lines {places}. "
+                "Add surrounding lines to make it unique, or set replace_all to true.]")
+    return (f"[{NAME}: old_string is not in {place.given}, but with other blanks {len(lines)} times, at lines {places}. "
+            "Copy it exactly, with surrounding lines to make it unique.]")
+
+
+def _nearest(place, document, old, shown_limit):
+    first, after = matching.nearest(document, old)
+    lines = [cut_line(line) for line in document.lines[first:after]]
+    text = "\n".join(lines)[:shown_limit(40000)]
+    return (f"[{NAME}: old_string is not in {place.given}. The nearest text is lines {first + 1}-{after}:]\n{text}\n"
+            "[copy old_string from these lines exactly.]")
+
+
+def _whole(space, place, before, document):
+    """The whole file, to be written anew; None where it is too much for the model's window."""
+    text = document.flat if document.endings[-1] else document.flat + "\n"
+    if len(text) > space.shown_limit(40000):
+        return None
+    space.saw_whole(place.real, files.digest(before))
+    return f"{text}[{NAME} has failed twice on {place.given}. Send the whole new file with write_file.]"
+
+
+def _report(place, changed, changes, how):
+    count = plural(len(changes), "change")
+    lines = [_range(change) for change in changes]
+    noun = "line" if len(lines) == 1 and "-" not in lines[0] else "lines"
+    head = f"[edited {place.given}: {count}, {noun} {_listed(lines)}{how}]"
+    context = _context(changed, changes)
+    return f"{head}\n{context}" if context else head
+
+
+def _range(change):
+    return f"{change.first}-{change.last}" if change.last > change.first else str(change.first)
+
+
+def _listed(items):
+    items = list(items)
+    return ", ".join(items[:PLACES]) + (", …" if len(items) > PLACES else "")
+
+
+def _context(document, changes):
+    """The changed lines with three around each, `…` where others lie between; the middle goes when it is too much."""
+    wanted = sorted({index for first, last in changes
+                     for index in range(max(first - 1 - CONTEXT, 0), min(last + CONTEXT, len(document.lines)))})
+    if len(wanted) > CONTEXT_IN_ALL:
+        half = CONTEXT_IN_ALL // 2
+        wanted = wanted[:half] + wanted[-half:]
+    shown = []
+    for position, index in enumerate(wanted):
+        if position and wanted[position - 1] != index - 1:
+            shown.append("…")
+        shown.append(cut_line(document.lines[index], CONTEXT_LINE))
+    return "\n".join(shown)
+
+
+TOOL = Tool(
+    NAME,
+    "Replace one piece of text in a file. old_string must be copied exactly from the file and occur once.",
+    "edit",
+    (
+        Parameter("path", "string", "File, relative to the working directory",
+                  True, ("file_path", "filename", "file", "target_file")),
+        Parameter("old_string", "string", "Text to replace, with enough lines to be unique",
+                  True, ("old", "old_text", "old_str")),
+        Parameter("new_string", "string", "Text to put in its place", True, ("new", "new_text", "new_str")),
+        Parameter("replace_all", "boolean", "Replace every occurrence", False, ("all",)),
+    ),
+    "path",
+    prepare,
+)

@@ -1,0 +1,192 @@
+"""Opening, decoding and replacing files, alike for all file tools.
+
+Only regular files are opened: a FIFO would block the turn, a device may act on being opened. A file is replaced in one
+step, so that whoever reads it meanwhile, or a crash, sees the old or the new bytes and nothing between.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import secrets
+import stat
+import time
+from collections import namedtuple
+
+from mm.text import one_line, replace_surrogates, size
+from mm.tools.tool import ToolError
+
+# The largest file that is read, in bytes.
+SIZE_LIMIT = 50 * 1024 * 1024
+# A NUL within so many bytes from the start makes a file binary.
+BINARY_PROBE = 8 * 1024
+# At most so many names of a directory are listed.
+LISTED = 200
+
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_REPLACE_TRIES, _REPLACE_PAUSE = 5, 0.05
+
+# A file's text as it stands, with its own line ends, and what it takes to make bytes of it again.
+Decoded = namedtuple("Decoded", "text encoding bom")
+
+
+def title(tool_name, place) -> str:
+    """What the call is called: the path as given, and the file behind it where links lead elsewhere."""
+    line = f"{tool_name}: {one_line(place.given)}"
+    return f"{line} -> {one_line(place.real)}" if place.linked else line
+
+
+def read(tool_name, place) -> bytes | None:
+    """The file's bytes, None if there is no such file. Raises ToolError for what is no file to read."""
+    try:
+        _check(tool_name, place, os.stat(place.real))
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+        with open(os.open(place.real, flags), "rb") as file:
+            _check(tool_name, place, os.fstat(file.fileno()))  # it may have been exchanged meanwhile
+            data = file.read(SIZE_LIMIT + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise failure(tool_name, place, error) from None
+    if len(data) > SIZE_LIMIT:
+        raise _too_large(tool_name, place, len(data))
+    return data
+
+
+def _check(tool_name, place, status):
+    if stat.S_ISDIR(status.st_mode):
+        raise ToolError(f"[{tool_name}: {place.given} is a directory]")
+    if not stat.S_ISREG(status.st_mode):
+        raise ToolError(f"[{tool_name}: {place.given} is not a regular file]")
+    if status.st_size > SIZE_LIMIT:
+        raise _too_large(tool_name, place, status.st_size)
+
+
+def _too_large(tool_name, place, count):
+    return ToolError(f"[{tool_name}: {place.given} is {size(count)}; use bash with sed -n or grep]")
+
+
+def failure(tool_name, place, error: OSError) -> ToolError:
+    """The system's refusal as the model reads it."""
+    return ToolError(f"[{tool_name}: {place.given}: {error.strerror or error}]")
+
+
+def decode(tool_name, place, data: bytes, use: str) -> Decoded:
+    """The text in `data`; ToolError where it is binary, ending in "use bash to <use>"."""
+    for bom, encoding in _BOMS:
+        if data.startswith(bom) and not data.startswith(codecs.BOM_UTF32_LE):
+            try:
+                return Decoded(data[len(bom):].decode(encoding), encoding, bom)
+            except UnicodeDecodeError:
+                break
+    if b"\0" in data[:BINARY_PROBE]:
+        import mimetypes
+        kind = mimetypes.guess_type(place.given)[0]
+        kind = f"{kind}, " if kind else ""
+        raise ToolError(f"[{tool_name}: {place.given} is binary ({kind}{size(len(data))}); use bash to {use}]")
+    try:
+        return Decoded(data.decode("utf-8"), "utf-8", b"")
+    except UnicodeDecodeError:
+        return Decoded(data.decode("latin-1"), "latin-1", b"")
+
+
+def encode(tool_name, place, text: str, like: Decoded) -> bytes:
+    """`text` in the encoding of the file that it goes to. Raises ToolError where that cannot hold it."""
+    try:
+        return like.bom + text.encode(like.encoding)
+    except UnicodeEncodeError as error:
+        character = text[error.start]
+        raise ToolError(f"[{tool_name}: {place.given} is {like.encoding} and cannot hold {character!r}]") from None
+
+
+def digest(data: bytes) -> str:
+    import hashlib  # loads a library of its own, 1 ms
+    return hashlib.sha256(data).hexdigest()
+
+
+def unchanged(tool_name, place, data: bytes | None) -> None:
+    """Raises ToolError unless the file still holds `data` (None: does not exist), reached by the same links."""
+    if os.path.realpath(place.real) != place.real or read(tool_name, place) != data:
+        raise ToolError(f"[{tool_name}: {place.given} changed while waiting for permission. Read it again.]")
+
+
+def check_writable(tool_name, place) -> None:
+    """Raises ToolError where the file could not be replaced or made, as far as can be told before."""
+    if os.path.exists(place.real) and not os.access(place.real, os.W_OK):
+        raise ToolError(f"[{tool_name}: {place.given} is read-only]")
+    folder = os.path.dirname(place.real)
+    while not os.path.lexists(folder) and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+    if not os.path.isdir(folder):
+        raise ToolError(f"[{tool_name}: {folder} is not a directory]")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ToolError(f"[{tool_name}: {place.given}: no permission to write in {folder}]")
+
+
+def replace(tool_name, place, data: bytes) -> None:
+    """Puts `data` in the file's place in one step, its mode kept; parents are made. Raises ToolError."""
+    folder = os.path.dirname(place.real)
+    temporary = os.path.join(folder, f".mm-{secrets.token_hex(8)}")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        try:
+            _write_new(temporary, data)
+            _take_over(place.real, temporary)
+            _rename(temporary, place.real)
+        except BaseException:
+            _discard(temporary)
+            raise
+    except OSError as error:
+        raise failure(tool_name, place, error) from None
+
+
+def _write_new(path, data):
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    with open(os.open(path, flags, 0o666), "wb") as file:  # open() closes the descriptor; the umask applies
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _take_over(old, new):
+    """Gives `new` the mode of `old`, and its owner and group as far as that is allowed."""
+    try:
+        status = os.stat(old)
+    except FileNotFoundError:
+        return
+    mode = stat.S_IMODE(status.st_mode)
+    mine = os.stat(new)
+    for kept, wanted in (((mine.st_uid, -1), (status.st_uid, -1)), ((-1, mine.st_gid), (-1, status.st_gid))):
+        if kept != wanted:
+            try:
+                os.chown(new, *wanted)
+            except OSError:
+                mode &= 0o777  # set-uid and set-gid would now speak for somebody else
+    os.chmod(new, mode)
+
+
+def _rename(old, new):
+    for attempt in range(_REPLACE_TRIES):
+        try:
+            return os.replace(old, new)
+        except PermissionError:  # on Windows whoever has the file open, a virus scanner for one, is in the way
+            if os.name != "nt" or attempt == _REPLACE_TRIES - 1:
+                raise
+            time.sleep(_REPLACE_PAUSE)
+
+
+def _discard(path):
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def listing(place) -> str:
+    """The names in a directory, `/` after those of directories. Raises OSError."""
+    with os.scandir(place.real) as entries:
+        names = sorted(entry.name + "/" if entry.is_dir() else entry.name for entry in entries)
+    if not names:
+        return f"[{place.given} is an empty directory]"
+    more = [f"[… {len(names) - LISTED} more]"] if len(names) > LISTED else []
+    return replace_surrogates("\n".join(names[:LISTED] + more))

@@ -1,0 +1,51 @@
+"""Which tools there are, as the model is told of them, and found again by the name it calls."""
+
+from __future__ import annotations
+
+from mm.text import one_line
+from mm.tools import bash, edit_file, read_file, write_file
+from mm.tools.tool import ToolError
+
+
+def built_in(config) -> tuple:
+    """The tools that the configuration leaves on, always in the same order: the model server caches the prompt."""
+    tools = (bash.configured(config), edit_file.TOOL, read_file.TOOL, write_file.TOOL)
+    return tuple(tool for tool in tools if tool.name not in config.tools_disabled)
+
+
+def to_wire(tools) -> list:
+    """The tools as a chat-completions request lists them, in flat schemas that small models get right."""
+    return [_to_wire(tool) for tool in tools]
+
+
+def _to_wire(tool):
+    properties = {parameter.name: {"type": parameter.type, "description": parameter.description}
+                  for parameter in tool.parameters}
+    required = [parameter.name for parameter in tool.parameters if parameter.required]
+    schema = {"type": "object", "properties": properties, "required": required}
+    function = {"name": tool.name, "description": tool.description, "parameters": schema}
+    return {"type": "function", "function": function}
+
+
+def find(tools, name):
+    """The tool of that name, `ReadFile` and `read-file` meaning read_file. Raises ToolError."""
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    for tool in tools:
+        if _plain(tool.name) == _plain(name):
+            return tool
+    names = ", ".join(tool.name for tool in tools)
+    raise ToolError(f"[there is no tool named {one_line(name)}. Tools: {names}]")
+
+
+def _plain(name):
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def call_title(tool, arguments) -> str:
+    """The one line that stands for a call, from its arguments alone: `bash: ls -la`."""
+    subject = arguments.get(tool.subject)
+    if not isinstance(subject, str) or not subject.strip():
+        return tool.name
+    return f"{tool.name}: {one_line(subject)}"

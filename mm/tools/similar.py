@@ -1,0 +1,57 @@
+"""Names like one that does not exist, for the model that guessed a path."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import subprocess
+
+from mm.text import replace_surrogates
+
+# At most so many names are offered, and so many compared.
+OFFERED = 3
+_COMPARED = 5000
+_GIT_SECONDS = 2
+
+
+def missing(tool_name: str, place, cwd: str) -> str:
+    """The sentence for a file that is not there: `[read_file: … does not exist. Similar: …]`."""
+    found = similar(place, cwd)
+    hint = f". Similar: {', '.join(found)}" if found else ""
+    return replace_surrogates(f"[{tool_name}: {place.given} does not exist{hint}]")
+
+
+def similar(place, cwd: str) -> list:
+    """Up to three paths, relative to `cwd` where they are below it, whose names are like the one asked for."""
+    wanted = os.path.basename(place.real).lower()
+    paths = {}  # name in small letters -> paths
+    for path in _neighbours(place, cwd) + _tracked(cwd):
+        known = paths.setdefault(os.path.basename(path).lower(), [])
+        if path not in known:
+            known.append(path)
+    names = [name for name in paths if abs(len(name) - len(wanted)) <= len(wanted)][:_COMPARED]
+    close = [wanted] if wanted in paths else []
+    close += [name for name in difflib.get_close_matches(wanted, names, OFFERED) if name != wanted]
+    return [path for name in close for path in paths[name]][:OFFERED]
+
+
+def _neighbours(place, cwd):
+    folder = os.path.dirname(place.real)
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    below = os.path.realpath(cwd).rstrip(os.sep) + os.sep
+    paths = (os.path.join(folder, name) for name in names)
+    return [path[len(below):] if path.startswith(below) else path for path in paths]
+
+
+def _tracked(cwd):
+    """What git knows below `cwd`. The program that a repository may name in core.fsmonitor is not run."""
+    command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z"]
+    try:
+        done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, timeout=_GIT_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return [path for path in os.fsdecode(done.stdout).split("\0") if path]

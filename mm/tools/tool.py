@@ -1,0 +1,39 @@
+"""What a tool is: a value with a description, parameters and one function, `prepare`.
+
+A call goes through three steps, and only the last one changes anything:
+
+    parse_arguments(tool, raw)       the model's text -> a dict that fits the parameters, or BadArguments
+    tool.prepare(arguments, space)   -> an Action: title, paths, the diff it would make; or ToolError
+    action.run(cancel, progress)     -> a Result; or ToolError, or Cancelled
+
+Between the second and the third stands the permission dialog, which shows the Action.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+# `kind` is ACP's tool kind: "execute", "read", "edit", "fetch", "other". `parameters` is a tuple of Parameter.
+# `subject` names the parameter that the title shows ("bash: ls -la").
+Tool = namedtuple("Tool", "name description kind parameters subject prepare")
+
+# `type` is "string", "integer", "number" or "boolean"; `aliases` are other names that models use for it.
+Parameter = namedtuple("Parameter", "name type description required aliases")
+Parameter.__new__.__defaults__ = (True, ())
+
+# What a call will do. `title` is one line; `paths` absolute; `asks` whether the gate asks when yolo is off; `diff` an
+# events.Diff or None and `text` a str or None for the dialog; `run(cancel, progress)` does it, where
+# `progress(tail)` may be called with the cleaned end of the output so far, from any thread, until run returns.
+Action = namedtuple("Action", "title paths asks diff text run")
+
+# `output` is what the model reads; `status` events.COMPLETED or FAILED; `diff` an events.Diff or None; `prose` as in
+# events.ToolEnded.
+Result = namedtuple("Result", "output status diff prose")
+
+
+class ToolError(Exception):
+    """The sentence the model reads, in square brackets, written to be acted upon. The call has failed."""
+
+
+class BadArguments(ToolError):
+    """The arguments are no JSON object or do not fit the parameters: nothing was tried."""

@@ -1,0 +1,155 @@
+"""Which folders may run programs, send data elsewhere or loosen anything, and what the file of any other folder may say.
+
+A project's configuration comes with its repository. `mm --trust` records the folder and the hash of its file in the
+user's state folder, one record a folder; once the file differs from the record, the folder is untrusted again. Imported
+only where a folder has a configuration file, or sessions are on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from mm import config_file, places
+from mm.errors import UserError
+from mm.keys import ANY, BY_NAME, NO_LIMIT_AT_ZERO, ONLY_ADD, ONLY_FALSE, ONLY_INSIDE, ONLY_LOWER
+
+# How a folder stands: its file as the user trusted it; another file than that; never trusted.
+TRUSTED, CHANGED, UNKNOWN = "trusted", "changed since it was trusted", "not trusted"
+
+
+def standing(folder: str, file_bytes: bytes, environ=os.environ) -> str:
+    """How `folder` with this content of its configuration file stands: TRUSTED, CHANGED or UNKNOWN."""
+    records = _records(environ)
+    if not records or not os.path.isdir(records):
+        return UNKNOWN
+    try:
+        data = config_file.read(_record_of(folder, records))
+        record = config_file.parse(data, "") if data else {}
+    except UserError:
+        return UNKNOWN
+    if record.get("folder") != _real(folder):
+        return UNKNOWN
+    return TRUSTED if record.get("sha256") == _hash(file_bytes) else CHANGED
+
+
+def is_trusted(folder: str, file_bytes: bytes, environ=os.environ) -> bool:
+    return standing(folder, file_bytes, environ) == TRUSTED
+
+
+def trust(folder: str, environ=os.environ) -> str:
+    """Trusts `folder` with its present configuration file; returns the line that tells the user.
+
+    Raises UserError when there is no file to trust, when it is broken, or when the record cannot be written.
+    """
+    path = os.path.join(folder, places.PROJECT_FILE)
+    data = config_file.read(path)
+    if data is None:
+        raise config_file.failure(path, "there is no such file, so there is nothing to trust")
+    from mm import schema
+
+    schema.check_document(config_file.parse(data, path), path)
+    records = _records(environ)
+    if records is None:
+        raise UserError("no home folder to remember it in: set HOME or XDG_STATE_HOME", exit_code=2)
+    record = json.dumps({"folder": _real(folder), "sha256": _hash(data)}) + "\n"
+    try:
+        _write(_record_of(folder, records), record.encode("ascii"))
+    except OSError as error:
+        raise config_file.failure(records, error.strerror or "cannot be written") from None
+    return "trusted: %s, as long as it stays as it is (sha256 %s…)" % (config_file.shown(path, 4096), _hash(data)[:12])
+
+
+def admit(given: dict, current: dict, folder: str) -> tuple:
+    """What an untrusted file may change: `given` and `current` map key names to values.
+
+    Returns the values to take, and the names of the keys of which something is ignored, in the file's order.
+    """
+    taken, ignored = {}, []
+    for name, value in given.items():
+        rule = BY_NAME[name].trust
+        if rule == ANY:
+            taken[name] = value
+        elif rule == ONLY_ADD:
+            taken[name] = list(current[name]) + [item for item in value if item not in current[name]]
+        elif rule == ONLY_LOWER and _limit(name, value) < _limit(name, current[name]):
+            taken[name] = value
+        elif rule == ONLY_FALSE and value is False:
+            taken[name] = value
+        elif rule == ONLY_INSIDE:
+            _admit_folders(name, value, current[name], folder, taken, ignored)
+        elif value not in ({}, []):
+            ignored.append(name)
+    return taken, ignored
+
+
+def _admit_folders(name, value, current, folder, taken, ignored):
+    if isinstance(value, str):
+        # Its links are looked at when it is used: a session's folder may be another one than this.
+        if names_inside(folder, value):
+            taken[name] = value
+        else:
+            ignored.append(name)
+        return
+    # After the user's own, and as they are now: a link may be turned later.
+    inside = [_real(os.path.join(folder, path)) for path in value if is_inside(folder, path)]
+    if inside:
+        taken[name] = list(current) + inside
+    if len(inside) < len(value):
+        ignored.append(name)
+
+
+def names_inside(folder: str, path: str) -> bool:
+    """Whether `path`, taken from `folder`, is written as one inside of it; links are not looked at."""
+    folder = os.path.abspath(folder)
+    return path[:1] != "~" and _within(os.path.normpath(os.path.join(folder, path)), folder)
+
+
+def is_inside(folder: str, path: str) -> bool:
+    """Whether `path`, taken from `folder`, is inside of it, links resolved. It need not exist."""
+    return path[:1] != "~" and _within(_real(os.path.join(folder, path)), _real(folder))
+
+
+def _within(path, folder):
+    path, folder = os.path.normcase(path), os.path.normcase(folder)
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _limit(name, value):
+    none = value is None or (value == 0 and name in NO_LIMIT_AT_ZERO)
+    return float("inf") if none else value
+
+
+def _real(folder):
+    return os.path.realpath(folder)
+
+
+def _records(environ):
+    state = places.state_folder(environ)
+    return os.path.join(state, "trusted") if state else None
+
+
+def _record_of(folder, records):
+    # The hash is only a file name that holds any path; the record names the folder itself.
+    return os.path.join(records, _hash(os.fsencode(os.path.normcase(_real(folder)))) + ".json")
+
+
+def _hash(data):
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()
+
+
+def _write(path, data):
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    temporary = "%s.%d.tmp" % (path, os.getpid())
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

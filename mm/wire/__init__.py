@@ -1,0 +1,1 @@
+"""JSON-RPC with another program; knows no agent and no editor."""

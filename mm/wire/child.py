@@ -1,0 +1,141 @@
+"""Programs that mm starts, each in a process group of its own, and the guardian that ends the groups when mm is killed.
+
+A group is *listed* from its start until it is known to be gone, was killed, or was released because it is meant to live
+on (what a finished command left in the background). Only listed groups are ever signalled, and a signal is sent under the
+same lock that takes a group off the list, so no thread can signal what another has just released.
+
+Group numbers are process ids, and the system uses them again. While any process of a group exists, also a zombie, its
+number is not given to another one. So a group is taken off the list the moment a signal finds nobody there, and when the
+leader has been reaped and yet a process has its number, that is a stranger: the group is gone. After the exit of a
+program its owner calls release() or end(), so that no number stays listed that nobody looks after.
+
+Threads: end() has one of its own per group, daemon, until the group is gone or killed. It reaps the leader; any number of
+threads may wait for a Popen. All functions may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+
+from mm.wire.system import TERMINATE, KILL, PROBE, system
+
+# How long end_all() lets programs end by themselves before they are killed, and waits for starts under way.
+LAST_GRACE = 0.3
+START_GRACE = 0.1
+
+_POLL = 0.02
+
+_lock = threading.RLock()
+_listed = {}  # group number -> Child
+_starting = 0
+_started = threading.Condition(_lock)
+
+
+def start(argv, cwd=None, env=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) -> Child:
+    """Starts a program in a session and group of its own, listed with the guardian. Raises OSError as Popen does.
+
+    It inherits no descriptor but the three given. `stderr` may be subprocess.STDOUT.
+    """
+    global _starting
+    with _lock:
+        _starting += 1
+    try:
+        system.guard()
+        process = subprocess.Popen(argv, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr, close_fds=True,
+                                   **system.options)
+        return Child(process)
+    finally:
+        with _lock:
+            _starting -= 1
+            _started.notify_all()
+
+
+def end_all() -> None:
+    """At exit: ends every listed group, at once and with KILL where TERM is ignored. Takes less than half a second."""
+    with _lock:
+        _started.wait_for(lambda: not _starting, START_GRACE)
+        children = list(_listed.values())
+    for child in children:
+        child.terminate()
+    deadline = time.monotonic() + LAST_GRACE
+    while time.monotonic() < deadline and any([child.alive() for child in children]):
+        time.sleep(_POLL)
+    for child in children:
+        child.kill()
+    system.dismiss()
+
+
+class Child:
+    """A program and its group. `process` is the Popen, `pid` its number and the group's. Every method may be called at
+    any time, any number of times: on a group that is gone or released they do nothing."""
+
+    def __init__(self, process: subprocess.Popen):
+        self.process = process
+        self.pid = process.pid
+        self._ending = False
+        with _lock:
+            _listed[self.pid] = self
+            system.adopt(process)
+
+    def alive(self) -> bool:
+        """Whether anything of the group is left, as far as mm may still touch it. Reaps the leader."""
+        self.process.poll()
+        return self._signal(PROBE)
+
+    def terminate(self) -> None:
+        """Asks the group to end (TERM)."""
+        self._signal(TERMINATE)
+
+    def kill(self) -> None:
+        """Ends the group (KILL)."""
+        with _lock:
+            if self._signal(KILL):
+                self._forget()
+
+    def release(self) -> None:
+        """Takes the group off the list: it lives on, also after mm."""
+        with _lock:
+            if self._is_listed():
+                system.release(self.pid)
+                self._forget()
+
+    def end(self, grace: float = 2.0) -> None:
+        """TERM now, KILL after `grace` seconds if anything of the group is left; returns at once."""
+        with _lock:
+            if self._ending:
+                return
+            self._ending = True
+            if not self._signal(TERMINATE):
+                return
+        threading.Thread(target=self._finish, args=(grace,), name="end of %d" % self.pid, daemon=True).start()
+
+    def _finish(self, grace: float) -> None:
+        deadline = time.monotonic() + grace
+        while self.alive() and time.monotonic() < deadline:
+            time.sleep(_POLL)
+        self.kill()
+        try:
+            self.process.wait(grace)
+        except subprocess.TimeoutExpired:
+            pass  # it is stuck in the kernel
+
+    def _is_listed(self) -> bool:
+        return _listed.get(self.pid) is self
+
+    def _signal(self, signal: str) -> bool:
+        """Signals the group; returns whether there was one to signal. Takes it off the list where there was none."""
+        with _lock:
+            if not self._is_listed():
+                return False
+            reaped = self.process.returncode is not None
+            if system.signal(self.pid, signal, reaped):
+                return True
+            self._forget()
+            return False
+
+    def _forget(self) -> None:
+        if self._is_listed():
+            del _listed[self.pid]
+            system.forget(self.pid)

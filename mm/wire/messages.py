@@ -1,0 +1,135 @@
+"""What a line of JSON-RPC 2.0 says: a call, a notice, an answer, or nothing that can be understood. Pure.
+
+Strict about JSON, which has no NaN; lenient about the rest where real programs are: a byte order mark, `jsonrpc` missing,
+`params` null, a null id in a request (echoed like any other), and an answer without its null result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import namedtuple
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+# A request: `params` is a dict, empty where there were none.
+Call = namedtuple("Call", "id method params")
+
+# A notification.
+Notice = namedtuple("Notice", "method params")
+
+# A response. `error` is None or whatever stood there; `complete` is false where neither a result nor an error stood there.
+Answer = namedtuple("Answer", "id result error complete")
+
+
+class RpcError(Exception):
+    """An error as it goes over the wire."""
+
+    def __init__(self, code: int, message: str, data=None):
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class RemoteError(RpcError):
+    """The other side answered a request of ours with an error."""
+
+
+class Refused(RpcError):
+    """A line that gets an error for an answer: `id` is the line's where it has one that can be trusted, else None."""
+
+    def __init__(self, code: int, message: str, reason: str, identifier=None):
+        super().__init__(code, message, {"error": reason})
+        self.id = identifier
+
+
+def read(line: bytes):
+    """A Call, a Notice, an Answer, or None for what is to be ignored. Raises Refused."""
+    try:
+        message = _decode(line)
+    except (ValueError, RecursionError) as error:
+        raise Refused(PARSE_ERROR, "Parse error", str(error)) from None
+    if not isinstance(message, dict):
+        raise Refused(INVALID_REQUEST, "Invalid request", "a message is one object; there are no batches")
+    if "method" in message:
+        return _call_or_notice(message)
+    complete = "result" in message or "error" in message
+    identifier = message.get("id")
+    if not is_id(identifier) or identifier is None:
+        if complete:
+            return None
+        raise unanswerable()
+    return Answer(identifier, message.get("result"), message.get("error"), complete)
+
+
+def unanswerable() -> Refused:
+    """The refusal of an object that is no message. Its id is not echoed: it may be meant as one of ours."""
+    return Refused(INVALID_REQUEST, "Invalid request", "a message has a method, a result or an error")
+
+
+def _call_or_notice(message: dict):
+    method, params, identifier = message["method"], message.get("params"), message.get("id")
+    if not is_id(identifier):
+        raise Refused(INVALID_REQUEST, "Invalid request", "id must be a string or a number")
+    if not isinstance(method, str):
+        raise Refused(INVALID_REQUEST, "Invalid request", "method must be a string", identifier)
+    fits = params is None or isinstance(params, dict)
+    if "id" not in message:
+        return Notice(method, params or {}) if fits else None
+    if not fits:
+        raise Refused(INVALID_PARAMS, "Invalid params: params must be an object", "params must be an object", identifier)
+    return Call(identifier, method, params or {})
+
+
+def is_id(value) -> bool:
+    """A string, a number or null. True is no number, though Python thinks it equals 1."""
+    return value is None or isinstance(value, (str, int, float)) and not isinstance(value, bool)
+
+
+def call(identifier: int, method: str, params) -> dict:
+    return {"jsonrpc": "2.0", "id": identifier, "method": method, "params": params}
+
+
+def notice(method: str, params) -> dict:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def answer(identifier, result) -> dict:
+    return {"jsonrpc": "2.0", "id": identifier, "result": result}
+
+
+def failure(identifier, code: int, message: str, data=None) -> dict:
+    error = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return {"jsonrpc": "2.0", "id": identifier, "error": error}
+
+
+def result_of(given: Answer):
+    """The result of an answer; raises RemoteError. `"error": null` beside a result is JSON-RPC 1, and no error."""
+    error = given.error
+    if error is None:
+        return given.result
+    if not isinstance(error, dict):
+        raise RemoteError(INTERNAL_ERROR, str(error))
+    code = error.get("code")
+    if not isinstance(code, int):
+        code = INTERNAL_ERROR
+    raise RemoteError(code, str(error.get("message") or "an error without a message"), error.get("data"))
+
+
+def _decode(line: bytes):
+    if line.startswith(b"\xef\xbb\xbf"):
+        line = line[3:]
+    return _decoder.decode(line.decode("utf-8"))
+
+
+def _refuse_constant(name: str):
+    raise ValueError("%s is not JSON" % name)
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -1,0 +1,367 @@
+"""JSON-RPC 2.0 with one other program, in both directions over a pair of streams.
+
+Threads. run() reads on one thread, the reader: it serves requests in the order they came, delivers answers, notifications
+and cancels, and *never writes*. What is sent on it (an answer given on the spot, the error for a broken line) goes to the
+outbox, which the writer thread empties; so does an outgoing request, because its caller must stay free to be cancelled.
+Everything else is written by the thread that sends it, and waits as long as the other side does not read. So a side that
+stops reading holds up the turn that writes to it, but nothing keeps a cancel from being delivered.
+
+Order. Whoever is about to write empties the outbox first: messages leave in the order they were sent.
+
+Locks. `_writing` is held for one write, `_state` for moments. `_state` may be taken under `_writing`, never the other way
+round, and no callback runs under either.
+
+The end. The input may end while the output still works: then what waits for an answer gets Closed, and answers still go
+out until close(). A failed write closes the peer from whichever thread it happened on; the reader may be blocked in
+read() and not notice, so whoever must act on it registers with on_close().
+"""
+
+from __future__ import annotations
+
+import collections
+import threading
+
+from mm import log
+from mm.cancel import Cancel, Cancelled
+from mm.wire import messages
+from mm.wire.framing import LINES
+from mm.wire.messages import (INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, RemoteError,
+                              RpcError)
+
+# What users of a Peer need beside it is found here too.
+__all__ = ["Closed", "Peer", "Request", "RemoteError", "RpcError", "INTERNAL_ERROR", "INVALID_PARAMS", "INVALID_REQUEST",
+           "METHOD_NOT_FOUND", "PARSE_ERROR"]
+
+CANCEL_REQUEST = "$/cancel_request"
+
+# Bytes in the outbox above which the reader stops reading: a side that sends and never reads must not fill the memory.
+OUTBOX_LIMIT = 1024 * 1024
+
+
+class Closed(Exception):
+    """The connection is gone."""
+
+
+class Request:
+    """A request from the other side, to be answered exactly once, now or later, from any thread.
+
+    `params` is a dict, empty where there were none. `cancel` is cancelled by a `$/cancel_request` for it, and by the
+    connection's close, as long as it is unanswered. Answering never raises because the connection is gone.
+    """
+
+    __slots__ = ("id", "method", "params", "cancel", "_peer")
+
+    def __init__(self, peer: Peer, call):
+        self.id, self.method, self.params = call
+        self.cancel = Cancel()
+        self._peer = peer
+
+    def answer(self, result) -> None:
+        self._peer._answer(self, messages.answer(self.id, result))
+
+    def fail(self, code: int, message: str, data=None) -> None:
+        self._peer._answer(self, messages.failure(self.id, code, message, data))
+
+
+class _Waiting:
+    """An outgoing request until its answer: `done` is set when `answer` is there, or when none will ever come."""
+
+    __slots__ = ("done", "answer")
+
+    def __init__(self):
+        self.done = threading.Event()
+        self.answer = None
+
+
+class Peer:
+    """The other program. See the module for threads and locks.
+
+    read() -> bytes            blocks; b"" is the end
+    write(bytes)               returns when all is written; OSError when the other side is gone
+    serve(request)             on the reader, for each request, in order; must not block. RpcError becomes the answer,
+                               anything else is a bug and becomes "Internal error"
+    notified(method, params)   on the reader, for each notification; params is a dict
+    name                       in log lines and in Closed
+    trace(direction, line)     ">" and the bytes sent, with their framing, or "<" and the message received, without; in
+                               the order of the wire, on the thread that writes or reads
+    """
+
+    def __init__(self, read, write, serve, notified, name="client", trace=None, framing=LINES):
+        self._read = read
+        self._write = write
+        self._serve = serve
+        self._notified = notified
+        self._name = name
+        self._trace = trace
+        self._framing = framing
+        self._encode = framing.encode
+        self._writing = threading.Lock()
+        self._state = threading.RLock()
+        self._changed = threading.Condition(self._state)
+        self._outbox = collections.deque()
+        self._outbox_size = 0  # what is being written included
+        self._writer = None
+        self._reader = None
+        self._serving = set()
+        self._answering = 0  # requests whose answer is being written
+        self._waiting = {}
+        self._last_id = 0
+        self._input_ended = False
+        self._closed = False
+        self._on_close = Cancel()
+
+    # The life of the connection
+
+    def run(self) -> None:
+        """Reads and serves until the input ends or close(); the calling thread is the reader.
+
+        Afterwards requests of ours end with Closed, but answers still go out: cancel what runs, let it answer, then
+        flush() and close().
+        """
+        framer = self._framing.framer()
+        self._reader = threading.get_ident()
+        try:
+            while not self._closed:
+                try:
+                    data = self._read()
+                except OSError:
+                    data = b""
+                for message in framer.feed(data) if data else framer.rest():
+                    if self._closed:
+                        return
+                    self._receive(message)
+                if not data:
+                    return
+        finally:
+            self._reader = None
+            self._end_input()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def on_close(self, callback):
+        """Runs `callback()` once when the peer closes, on the thread that closes it, at once if that has happened.
+
+        The callback must not block or raise. Returns a registration, as Cancel.on_cancel does.
+        """
+        return self._on_close.on_cancel(callback)
+
+    def close(self) -> None:
+        """Ends everything that waits with Closed and cancels what is being served. Any number of times, from any thread.
+
+        Nothing is written any more; flush() first where the last answers matter. The streams are their owner's to close.
+        """
+        with self._state:
+            if self._closed:
+                return
+            self._closed = True
+            serving, self._serving = self._serving, set()
+            self._outbox.clear()
+            self._changed.notify_all()
+        self._end_input()
+        for cancel in [self._on_close] + [request.cancel for request in serving]:
+            try:
+                cancel.cancel()
+            except Exception:
+                log.traceback()  # one callback's bug must not keep the others waiting
+
+    def flush(self, timeout: float) -> None:
+        """Waits until every request received has its answer and all is written, at most `timeout` seconds. Not on the reader."""
+        with self._state:
+            self._changed.wait_for(self._is_quiet, timeout)
+
+    def _is_quiet(self) -> bool:
+        return self._closed or not (self._serving or self._answering or self._outbox_size)
+
+    def _end_input(self) -> None:
+        """No answer can come any more."""
+        with self._state:
+            self._input_ended = True
+            waiting, self._waiting = list(self._waiting.values()), {}
+        for one in waiting:
+            one.done.set()
+
+    # Sending
+
+    def notify(self, method: str, params) -> None:
+        """Sends a notification, as send_encoded() does."""
+        self.send_encoded(self._encode(messages.notice(method, params)))
+
+    def send_encoded(self, line: bytes) -> None:
+        """Sends one message that is framed already; returns when it is written, on the reader at once. Raises Closed."""
+        if self._closed:
+            raise Closed(self._name)
+        if threading.get_ident() == self._reader:
+            self._post(line)
+            return
+        try:
+            with self._writing:
+                if self._outbox:
+                    self._write_outbox()
+                if self._closed:
+                    raise Closed(self._name)
+                if self._trace is not None:
+                    self._traced(">", line)
+                self._write(line)
+        except OSError:
+            self.close()
+            raise Closed(self._name) from None
+
+    def request(self, method: str, params, cancel: Cancel, cancel_notice=True):
+        """Asks and waits; returns the result.
+
+        Raises RemoteError for an error, Closed when the connection is gone, and Cancelled, after a `$/cancel_request`
+        for it unless `cancel_notice` is false. Must not be called on the reader, which brings the answer.
+        """
+        cancel.check()
+        waiting = _Waiting()
+        with self._state:
+            self._last_id += 1
+            number = self._last_id
+        line = self._encode(messages.call(number, method, params))
+        with self._state:
+            if self._input_ended:
+                raise Closed(self._name)
+            self._waiting[number] = waiting
+            self._post(line)
+        try:
+            cancel.wait(waiting.done)
+        except Cancelled:
+            with self._state:
+                if number in self._waiting and cancel_notice:
+                    self._post(self._encode(messages.notice(CANCEL_REQUEST, {"requestId": number})))
+            raise
+        finally:
+            self._waiting.pop(number, None)
+        if waiting.answer is None:
+            raise Closed(self._name)
+        return messages.result_of(waiting.answer)
+
+    def _answer(self, request: Request, message: dict) -> None:
+        line = self._encode(message)
+        with self._state:
+            if request not in self._serving:
+                return
+            self._serving.discard(request)
+            self._answering += 1
+        try:
+            self.send_encoded(line)
+        except Closed:
+            pass  # nobody is left to read it
+        finally:
+            with self._state:
+                self._answering -= 1
+                self._changed.notify_all()
+
+    def _post(self, line: bytes) -> None:
+        """Leaves a message for the writer thread; does not block."""
+        with self._state:
+            if self._closed:
+                return
+            self._outbox.append(line)
+            self._outbox_size += len(line)
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._run_writer, name=self._name + " writer", daemon=True)
+                self._writer.start()
+            self._changed.notify_all()
+
+    def _run_writer(self) -> None:
+        while True:
+            with self._state:
+                self._changed.wait_for(lambda: self._closed or self._outbox)
+                if self._closed:
+                    return
+            try:
+                with self._writing:
+                    self._write_outbox()
+            except OSError:
+                self.close()
+
+    def _write_outbox(self) -> None:
+        """Writes what the outbox holds, in one go. The caller holds `_writing`."""
+        with self._state:
+            lines = list(self._outbox)
+            self._outbox.clear()
+        if not lines:
+            return
+        if self._trace is not None:
+            for line in lines:
+                self._traced(">", line)
+        data = b"".join(lines)
+        self._write(data)
+        with self._state:
+            self._outbox_size -= len(data)
+            self._changed.notify_all()
+
+    def _traced(self, direction: str, line: bytes) -> None:
+        try:
+            self._trace(direction, line)
+        except Exception:
+            # A full disk must not end the conversation that is being traced.
+            self._trace = None
+            log.traceback()
+
+    # Receiving, all on the reader
+
+    def _receive(self, line: bytes) -> None:
+        if self._trace is not None:
+            self._traced("<", line)
+        try:
+            self._dispatch(messages.read(line))
+        except messages.Refused as refused:
+            self._post(self._encode(messages.failure(refused.id, refused.code, refused.message, refused.data)))
+        except Exception:
+            log.traceback()
+        if self._outbox_size > OUTBOX_LIMIT:
+            with self._state:
+                self._changed.wait_for(lambda: self._closed or self._outbox_size <= OUTBOX_LIMIT)
+
+    def _dispatch(self, message) -> None:
+        if isinstance(message, messages.Call):
+            self._serve_one(Request(self, message))
+        elif isinstance(message, messages.Notice):
+            self._heed(message)
+        elif message is not None:
+            self._deliver(message)
+
+    def _serve_one(self, request: Request) -> None:
+        with self._state:
+            if self._closed:
+                return
+            self._serving.add(request)
+        try:
+            self._serve(request)
+        except RpcError as error:
+            request.fail(error.code, error.message, error.data)
+        except Exception as error:
+            log.traceback()
+            reason = " ".join(("%s: %s" % (type(error).__name__, error)).split())
+            request.fail(INTERNAL_ERROR, "Internal error: " + reason, {"error": reason})
+
+    def _heed(self, notice) -> None:
+        if notice.method == CANCEL_REQUEST:
+            self._cancel(notice.params.get("requestId"))
+            return
+        try:
+            self._notified(notice.method, notice.params)
+        except RpcError:
+            pass  # a notification has no answer, not even an error
+
+    def _cancel(self, identifier) -> None:
+        if not messages.is_id(identifier):
+            return
+        with self._state:
+            found = [request for request in self._serving if request.id == identifier]
+        for request in found:
+            request.cancel.cancel()
+
+    def _deliver(self, answer) -> None:
+        """Hands an answer to the request that waits for it. One that nobody waits for is dropped."""
+        with self._state:
+            waiting = self._waiting.pop(answer.id, None)
+        if waiting is not None:
+            waiting.answer = answer
+            waiting.done.set()
+        elif not answer.complete:
+            raise messages.unanswerable()

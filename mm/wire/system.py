@@ -1,0 +1,28 @@
+"""The wall between mm and the operating system, for groups of processes: `system` is one of two objects with
+
+    options                       what Popen needs so that the program leads a group of its own
+    guard()                       makes sure that there is a guardian, before a program is started
+    adopt(process)                a program was started: its group is on the guardian's list
+    signal(pid, signal, reaped)   TERMINATE, KILL or PROBE to the group; whether there was one; `reaped` says that its
+                                  leader is gone
+    release(pid)                  the group is to live on
+    forget(pid)                   off the guardian's list
+    dismiss()                     ends the guardian when its list is empty
+
+child.py calls them under its lock, but for guard() and dismiss().
+"""
+
+from __future__ import annotations
+
+import os
+
+TERMINATE, KILL, PROBE = "TERM", "KILL", "PROBE"
+
+if os.name == "nt":
+    from mm.wire.windows import Windows
+
+    system = Windows()
+else:
+    from mm.wire.posix import Posix
+
+    system = Posix()

@@ -1,0 +1,223 @@
+"""What is measured, one function a row or a few, and the limits.
+
+In every round each agent is measured once, in turn, by the same code; what is shown is the median over the rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+import zipfile
+from collections import namedtuple
+from statistics import median
+
+from tests import support
+from tests.bench.agents import HERE, Agent
+
+# One line of the table. `floor` is None where the floor cannot do it; `limit` is a factor over the floor or, where `absolute`,
+# a value in the row's own unit; `note` is a string.
+Row = namedtuple("Row", "name floor mm unit limit absolute note")
+Row.__new__.__defaults__ = (False, "")
+
+MILLISECOND = 1e6  # in nanoseconds
+KIB = 1024
+CANCEL_LIMIT, SIZE_LIMIT, REQUEST_LIMIT = 10, 600 * KIB, 6144
+TWICE = 2.0
+
+WORD = re.compile(r"w(\d{6}) ")
+
+
+class Bench:
+    """What all measures share: the interpreter, the built mm.pyz, the model server, a home and a working folder."""
+
+    def __init__(self, python: str, pyz: str, rounds: int, server, folder: str):
+        self.rounds, self.server, self.pyz = rounds, server, pyz
+        start = [python, "-I", "-S"]
+        self.commands = {"echo": start + [os.path.join(HERE, "echo_floor.py")], "relay": start + [os.path.join(HERE, "relay_floor.py")],
+                         "mm": start + [pyz, "-acp"]}
+        self.cwd = os.path.join(folder, "work")
+        os.mkdir(self.cwd)
+        self.env = support.environment(MM_URL=server.url, MM_MODEL="bench", OPENAI_BASE_URL=server.url)
+
+    def agent(self, name: str) -> Agent:
+        return Agent(self.commands[name], self.env, self.cwd)
+
+    def ready(self, name: str) -> Agent:
+        agent = self.agent(name)
+        agent.initialize()
+        return agent
+
+    def in_turn(self, names: tuple, measure, warm: bool = True) -> dict:
+        """{name: [measure(name), one a round]}; the order alternates, and the first round is for the caches."""
+        found = {name: [] for name in names}
+        for number in range(self.rounds + warm):
+            for name in names if number % 2 else reversed(names):
+                value = measure(name)
+                if number or not warm:
+                    found[name].append(value)
+        return found
+
+
+def start(bench: Bench):
+    def measure(name):
+        before = time.perf_counter_ns()
+        with bench.agent(name) as agent:
+            return (agent.initialize() - before) / MILLISECOND
+
+    found = bench.in_turn(("echo", "relay", "mm"), measure)
+    yield Row("start -> initialize", median(found["echo"]), median(found["mm"]), "ms", TWICE, False,
+              "least %.1f / %.1f; relay %.1f" % (min(found["echo"]), min(found["mm"]), median(found["relay"])))
+
+
+def memory(bench: Bench):
+    def measure(name):
+        with bench.ready(name) as agent:
+            agent.new_session(bench.cwd)
+            time.sleep(1)
+            return resident(agent.process.pid)
+
+    found = bench.in_turn(("echo", "mm"), measure, warm=False)
+    yield Row("idle memory after session/new", median(found["echo"]), median(found["mm"]), "MB", TWICE, False,
+              "PSS" if os.path.exists("/proc/self/smaps_rollup") else "RSS")
+
+
+def resident(pid: int) -> float:
+    """The process's own memory in MB: its proportional set size where the system knows one, else its resident set size."""
+    try:
+        with open("/proc/%d/smaps_rollup" % pid) as file:
+            kilobytes = next(line.split()[1] for line in file if line.startswith("Pss:"))
+    except OSError:
+        kilobytes = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], stdout=subprocess.PIPE, check=True).stdout
+    return int(kilobytes) / 1024
+
+
+def chunk(bench: Bench):
+    """Arrival of each chunk at the client minus the moment the server handed it to the kernel."""
+    count, gap = 2000, 2
+    with bench.ready("relay") as relay, bench.ready("mm") as mm:
+        agents = {"relay": relay, "mm": mm}
+
+        def measure(name):
+            agent = agents[name]
+            agent.prompt(agent.new_session(bench.cwd), "bench: stream %d %d" % (count, gap))
+            arrivals = chunk_arrivals(agent.finish())
+            stamps = bench.server.next("stamps")["stamps"]
+            if sorted(arrivals) != list(range(count)):
+                raise RuntimeError("%s passed on %d of %d chunks" % (name, len(arrivals), count))
+            return sorted((arrivals[number] - stamps[number]) / MILLISECOND for number in range(count))
+
+        found = bench.in_turn(("relay", "mm"), measure, warm=False)
+    middle = {name: median(median(added) for added in rounds) for name, rounds in found.items()}
+    late = {name: median(added[count * 99 // 100] for added in rounds) for name, rounds in found.items()}
+    yield Row("added per chunk, %d ms apart" % gap, middle["relay"], middle["mm"], "ms", TWICE, False,
+              "99 %% in %.2f / %.2f" % (late["relay"], late["mm"]))
+
+
+def chunk_arrivals(lines: list) -> dict:
+    """{number of the chunk: arrival}, whichever way the agent cut the text into messages."""
+    arrivals = {}
+    for arrival, line in lines:
+        update = json.loads(line).get("params", {}).get("update", {})
+        if update.get("sessionUpdate") == "agent_message_chunk":
+            for number in WORD.findall(update["content"]["text"]):
+                arrivals[int(number)] = arrival
+    return arrivals
+
+
+def flat(bench: Bench):
+    count = 20000
+    with bench.ready("relay") as relay, bench.ready("mm") as mm:
+        agents = {"relay": relay, "mm": mm}
+
+        def measure(name):
+            agent = agents[name]
+            before = agent.prompt(agent.new_session(bench.cwd), "bench: stream %d 0" % count)
+            lines = agent.finish()
+            if len(chunk_arrivals(lines)) != count:
+                raise RuntimeError("%s passed on %d of %d chunks" % (name, len(chunk_arrivals(lines)), count))
+            return (lines[-1][0] - before) / MILLISECOND, sum(b'"agent_message_chunk"' in line for _, line in lines)
+
+        found = bench.in_turn(("relay", "mm"), measure)
+    yield Row("%d chunks flat out" % count, median(wall for wall, _ in found["relay"]), median(wall for wall, _ in found["mm"]),
+              "ms", TWICE, False, "in %d / %d messages" % (found["relay"][-1][1], found["mm"][-1][1]))
+
+
+def cancel(bench: Bench):
+    def cancelled(agent, session):
+        before = agent.cancel(session)
+        arrival, line = agent.finish()[-1]
+        if json.loads(line)["result"]["stopReason"] != "cancelled":
+            raise RuntimeError("a cancelled prompt was answered with " + line.decode())
+        return (arrival - before) / MILLISECOND
+
+    def silent(agent, session):
+        bench.server.requests()
+        agent.prompt(session, "bench: hang")
+        bench.server.next("request")
+        time.sleep(0.05)
+        return cancelled(agent, session)
+
+    def streaming(agent, session):
+        agent.prompt(session, "bench: stream 5000 2")
+        agent.until(b"agent_message_chunk", 100)
+        return cancelled(agent, session)
+
+    def running(agent, session):
+        agent.prompt(session, "bench: run sleep 60")
+        agent.until(b'"in_progress"')
+        time.sleep(0.1)
+        return cancelled(agent, session)
+
+    with bench.ready("relay") as relay, bench.ready("mm") as mm:
+        agents = {"relay": relay, "mm": mm}
+        for what, act, names in (("before the first byte", silent, ("relay", "mm")), ("in a stream", streaming, ("relay", "mm")),
+                                 ("in a command", running, ("mm",))):
+            found = bench.in_turn(names, lambda name: act(agents[name], agents[name].new_session(bench.cwd)))
+            yield Row("cancel " + what, median(found["relay"]) if "relay" in found else None, median(found["mm"]), "ms",
+                      CANCEL_LIMIT, True, "most %.1f" % max(found["mm"]))
+
+
+def tool(bench: Bench):
+    def measure(name):
+        with bench.ready(name) as agent:
+            session = agent.new_session(bench.cwd)
+            for _ in range(2):
+                bench.server.requests()
+                before = agent.prompt(session, "bench: run true")
+                took = (agent.finish()[-1][0] - before) / MILLISECOND
+                requests = len(bench.server.requests())
+            return took, requests
+
+    found = bench.in_turn(("relay", "mm"), measure)
+    requests = sorted({count for _, count in found["mm"]})
+    floor, mm = (median(took for took, _ in found[name]) for name in ("relay", "mm"))
+    yield Row("tool turn, the second", floor, mm, "ms", TWICE, False, "least %.1f / %.1f" % tuple(
+        min(took for took, _ in found[name]) for name in ("relay", "mm")))
+    yield Row("requests in it", sorted({count for _, count in found["relay"]})[-1], requests[-1], "", 2, True)
+
+
+def size(bench: Bench):
+    with zipfile.ZipFile(bench.pyz) as archive:
+        folders = {name.split("/")[0] for name in archive.namelist() if "/" in name}
+    yield Row("mm.pyz", None, os.path.getsize(bench.pyz), "bytes", SIZE_LIMIT, True, " ".join(sorted(folders)))
+
+
+def request(bench: Bench):
+    folder = tempfile.mkdtemp(prefix="mm-benc", dir="/tmp")
+    try:
+        with bench.ready("mm") as agent:
+            bench.server.requests()
+            agent.prompt(agent.new_session(folder), "bench: stream 1 0")
+            agent.finish()
+            first = bench.server.requests()[0]
+    finally:
+        os.rmdir(folder)
+    yield Row("first request", None, first, "bytes", REQUEST_LIMIT, True, "in a folder of %d characters" % len(folder))
+
+
+MEASURES = {"start": start, "memory": memory, "chunk": chunk, "flat": flat, "cancel": cancel, "tool": tool, "size": size,
+            "request": request}

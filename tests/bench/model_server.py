@@ -1,0 +1,136 @@
+"""The benchmark's model server: a program of its own, raw sockets, one thread a connection.
+
+It does what the last user message tells it, in the words below, and streams as llama.cpp does: server-sent events, chunked
+for HTTP/1.1 and up to the end of the connection for HTTP/1.0. What it sees goes to stdout as JSON lines:
+
+    {"port": N}                          once, when it listens
+    {"request": N, "bytes": N}           a request has come; `bytes` is the size of its body
+    {"stamps": [ns, …]}                  after a stream: when each chunk was handed to the kernel (time.perf_counter_ns,
+                                         which is one clock for all processes here)
+
+    bench: stream COUNT MILLISECONDS     that many chunks, so far apart, numbered "w000000 ", "w000001 ", …
+    bench: hang                          not a byte
+    bench: run COMMAND                   a call of the tool bash; "done" once the result is there
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import threading
+import time
+
+DIRECTIVE = re.compile(r"bench: (\w+) ?([^\n\"]*)")
+USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+
+_count = 0
+_count_lock = threading.Lock()
+
+
+def report(**what) -> None:
+    os.write(1, json.dumps(what, separators=(",", ":")).encode() + b"\n")
+
+
+def event(delta: dict, finish=None, **more) -> bytes:
+    body = {"id": "chatcmpl-bench", "object": "chat.completion.chunk", "created": 0, "model": "bench",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+    return b"data: " + json.dumps(dict(body, **more), separators=(",", ":")).encode() + b"\n\n"
+
+
+END = event({}, "stop", usage=USAGE) + b"data: [DONE]\n\n"
+
+
+def read_request(connection):
+    """(version, body) of a request, or None when the connection ends before it is whole."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = connection.recv(1 << 16)
+        if not piece:
+            return None
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = int(re.search(rb"(?i)\r\ncontent-length: *(\d+)", head).group(1))
+    while len(body) < length:
+        piece = connection.recv(1 << 16)
+        if not piece:
+            return None
+        body += piece
+    return head.split(b"\r\n", 1)[0].rsplit(b" ", 1)[1], body
+
+
+def serve(connection) -> None:
+    global _count
+    with connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        request = read_request(connection)
+        if request is None:
+            return
+        version, body = request
+        messages = json.loads(body)["messages"]
+        with _count_lock:
+            _count += 1
+            report(request=_count, bytes=len(body))
+        try:
+            answer(connection, version == b"HTTP/1.1", messages)
+        except OSError:
+            pass  # the agent has hung up, which is what a cancel does
+
+
+def answer(connection, chunked: bool, messages: list) -> None:
+    asked = next(message["content"] for message in reversed(messages) if message["role"] == "user")
+    verb, rest = DIRECTIVE.search(asked).groups()
+    if verb == "hang":
+        connection.recv(1)
+        return
+
+    def frame(data: bytes) -> bytes:
+        return b"%x\r\n%s\r\n" % (len(data), data) if chunked else data
+
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n"
+    connection.sendall(head + (b"Transfer-Encoding: chunked\r\n\r\n" if chunked else b"\r\n"))
+    stamps = []
+    if verb == "stream":
+        count, gap = rest.split()
+        stamps = stream(connection, [frame(event({"content": "w%06d " % number})) for number in range(int(count))], float(gap) / 1000)
+    elif messages[-1]["role"] == "tool":
+        connection.sendall(frame(event({"content": "done"})))
+    else:
+        function = {"name": "bash", "arguments": json.dumps({"command": rest})}
+        call = {"index": 0, "id": "call_bench", "type": "function", "function": function}
+        connection.sendall(frame(event({"tool_calls": [call]})))
+    connection.sendall(frame(END) + (b"0\r\n\r\n" if chunked else b""))
+    if stamps:
+        report(stamps=stamps)
+
+
+def stream(connection, chunks: list, gap: float) -> list:
+    stamps = []
+    start = time.perf_counter()
+    for number, chunk in enumerate(chunks):
+        if gap:
+            time.sleep(max(0.0, start + number * gap - time.perf_counter()))
+        stamps.append(time.perf_counter_ns())
+        connection.sendall(chunk)
+    return stamps
+
+
+def main() -> None:
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(16)
+    report(port=listener.getsockname()[1])
+    threading.Thread(target=end_with_the_benchmark, daemon=True).start()
+    while True:
+        threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+
+
+def end_with_the_benchmark() -> None:
+    """The benchmark holds the other end of stdin."""
+    os.read(0, 1)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""The conversation's messages: mended, closed, and translated for the server."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import unittest
+
+from mm.conversation import history
+from mm.conversation.history import INTERRUPTED, assistant_message, mend, tool_message, user_message
+
+
+def call(ref, name="bash"):
+    return {"ref": ref, "name": name, "arguments": "{}"}
+
+
+ASKED = user_message("go")
+ONE = assistant_message("", "", [call("call_1")])
+TWO = assistant_message("both", "", [call("call_1"), call("call_2")])
+
+# name: (messages, mended)
+MENDED = {
+    "nothing is missing": ([ASKED, ONE, tool_message("call_1", "bash", "ok")],) * 2,
+    "a missing result is filled in": ([ASKED, ONE], [ASKED, ONE, tool_message("call_1", "bash", INTERRUPTED)]),
+    "a missing result before the next question": (
+        [ASKED, ONE, ASKED], [ASKED, ONE, tool_message("call_1", "bash", INTERRUPTED), ASKED]),
+    "results come in the order of the calls": (
+        [TWO, tool_message("call_2", "bash", "b"), tool_message("call_1", "bash", "a")],
+        [TWO, tool_message("call_1", "bash", "a"), tool_message("call_2", "bash", "b")]),
+    "the first of two results counts": (
+        [ONE, tool_message("call_1", "bash", "a"), tool_message("call_1", "bash", "b")],
+        [ONE, tool_message("call_1", "bash", "a")]),
+    "a stray result is dropped": ([ASKED, tool_message("call_9", "bash", "x")], [ASKED]),
+    "an answer that says nothing is dropped": ([ASKED, assistant_message(""), ASKED], [ASKED, ASKED]),
+    "an answer with reasoning alone is dropped": ([ASKED, assistant_message("", "hm")], [ASKED]),
+}
+
+
+class Mend(unittest.TestCase):
+    def test_table(self):
+        for name, (messages, mended) in MENDED.items():
+            with self.subTest(name):
+                before = copy.deepcopy(messages)
+                self.assertEqual(mend(messages), mended)
+                self.assertEqual(messages, before, "the stored messages are not touched")
+
+    def test_mending_twice_changes_nothing(self):
+        chance = random.Random(7)
+        choices = [ASKED, ONE, TWO, assistant_message(""), assistant_message("text")] + [
+            tool_message("call_%d" % number, "bash", "out") for number in (1, 2, 3)]
+        for _ in range(500):
+            messages = [chance.choice(choices) for _ in range(chance.randrange(12))]
+            once = mend(messages)
+            self.assertEqual(mend(once), once)
+
+
+class CloseCalls(unittest.TestCase):
+    def test_only_the_unanswered_calls_get_the_text(self):
+        messages = [ASKED, TWO, tool_message("call_1", "bash", "a")]
+        history.close_calls(messages, "[x]")
+        self.assertEqual(messages[3:], [tool_message("call_2", "bash", "[x]")])
+
+    def test_nothing_to_close(self):
+        messages = [ASKED, assistant_message("done")]
+        history.close_calls(messages, "[x]")
+        self.assertEqual(len(messages), 2)
+
+
+class ValidArguments(unittest.TestCase):
+    def test_table(self):
+        cases = [
+            ('{"a": 1}', '{"a": 1}'), ('{"a":1', "{}"), ("[1]", "{}"), ("", "{}"), (None, "{}"),
+            ({"a": "é"}, '{"a": "é"}'), ("[" * 100000, "{}"),
+            (r'"{\"a\": 1}"', '{"a": 1}'), ('{"a": "x\ny"}', r'{"a": "x\ny"}'), ('{"a": NaN}', "{}"), ('{"a": 1} x', "{}"),
+        ]
+        for raw, kept in cases:
+            with self.subTest(repr(raw)[:40]):
+                self.assertEqual(history.valid_arguments(raw), kept)
+                self.assertIsInstance(json.loads(kept), dict)
+
+
+class ToWire(unittest.TestCase):
+    def test_every_kind_of_message(self):
+        messages = [
+            ASKED,
+            assistant_message("look", "think", [{"ref": "call_1", "name": "bash", "arguments": '{"command":"ls"}'}]),
+            tool_message("call_1", "bash", "a"),
+        ]
+        self.assertEqual(history.to_wire("be good", messages), [
+            {"role": "system", "content": "be good"},
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": "look", "reasoning_content": "think", "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "bash", "arguments": '{"command":"ls"}'}}]},
+            {"role": "tool", "tool_call_id": "call_1", "name": "bash", "content": "a"},
+        ])
+
+    def test_a_longer_conversation_begins_with_the_same_bytes(self):
+        messages = [ASKED, ONE, tool_message("call_1", "bash", "a"), assistant_message("done", "why")]
+        for length in range(1, len(messages)):
+            if messages[length - 1].get("calls"):
+                continue  # a request is never made there
+            shorter = json.dumps(history.to_wire("s", messages[:length]))[:-1]
+            self.assertTrue(json.dumps(history.to_wire("s", messages)).startswith(shorter))
+
+
+if __name__ == "__main__":
+    unittest.main()

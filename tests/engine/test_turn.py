@@ -1,0 +1,196 @@
+"""The turn, against a real model server: what is told, what is asked, and what the history keeps on every path."""
+
+from __future__ import annotations
+
+import os
+import unittest
+
+from mm import config
+from mm.cancel import Cancel
+from mm.engine import turn
+from mm.engine.agent import Agent
+from mm.events import ALLOW, COMPLETED, FAILED, REJECT, Text, ToolEnded, ToolPending, ToolStarted
+from tests import support
+from tests.fakes.model_server import ModelServer
+
+
+def bash(command):
+    return {"call": {"name": "bash", "arguments": {"command": command}}}
+
+
+class Front:
+    """Keeps what it is told; answers permissions with `answers`, one after the other; cancels after `cancel_after` events."""
+
+    def __init__(self, answers=(), cancel=None, cancel_at=None):
+        self.events, self.answers, self.asked = [], list(answers), []
+        self._cancel, self._cancel_at = cancel, cancel_at
+
+    def emit(self, event):
+        self.events.append(event)
+        if self._cancel_at is not None and isinstance(event, self._cancel_at):
+            self._cancel.cancel()
+
+    def ask(self, permission, cancel):
+        self.asked.append(permission)
+        return self.answers.pop(0)
+
+    def ends(self):
+        return [event for event in self.events if type(event) is ToolEnded]
+
+    def text(self):
+        return "".join(event.text for event in self.events if type(event) is Text)
+
+
+class Turn(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.scratch_folder()
+
+    def talk(self, server, *prompts, front=None, cancel=None, **settings):
+        """Runs the prompts one after the other; returns (front, session, the outcomes)."""
+        front = front or Front()
+        overrides = dict({"model.url": server.url, "model.name": "m"}, **settings)
+        agent = Agent(config.load(self.folder, {"HOME": self.folder}, None, overrides))
+        session = agent.new_session(self.folder)
+        outcomes = [turn.run_turn(agent, session, prompt, front, cancel or Cancel()) for prompt in prompts]
+        return front, session, outcomes
+
+    def roles(self, session):
+        return [message["role"] for message in session.messages]
+
+    def assert_pairs(self, front):
+        """Each call that was announced has exactly one end, after it."""
+        begun = [event.ref for event in front.events if type(event) is ToolPending]
+        self.assertEqual(begun, [event.ref for event in front.ends()])
+
+    def test_an_answer(self):
+        with ModelServer([{"text": ["Hel", "lo"]}]) as server:
+            front, session, [outcome] = self.talk(server, "hi")
+        self.assertEqual(front.events, [Text("Hel"), Text("lo")])
+        self.assertEqual(session.messages, [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello"}])
+        self.assertEqual(outcome, turn.Outcome("end_turn", None, 0, 0, 0))
+
+    def test_calls_run_one_after_the_other_and_the_model_reads_their_results(self):
+        with ModelServer([{"text": "Look."}, bash("echo one"), bash("exit 3")], [{"text": "Done."}]) as server:
+            front, session, [outcome] = self.talk(server, "go")
+            sent = server.wait_requests(2)[1].body["messages"]
+        self.assertEqual([type(event) for event in front.events if type(event) is not Text],
+                         [ToolPending, ToolStarted, ToolEnded] * 2)
+        self.assertEqual([event.ref for event in front.ends()], ["call_1", "call_2"])
+        self.assertEqual([event.status for event in front.ends()], [COMPLETED, COMPLETED])
+        self.assertEqual([message["content"] for message in sent if message["role"] == "tool"], ["one", "[exit code 3]"])
+        self.assertEqual([message.get("tool_call_id") for message in sent[3:]], ["call_1", "call_2"])
+        self.assertEqual(outcome.commands, 2)
+
+    def test_a_request_begins_with_the_bytes_of_the_one_before(self):
+        with ModelServer([bash("echo a")], [bash("echo b"), {"thought": "hm"}], [{"text": "x"}]) as server:
+            self.talk(server, "one", "two")
+            bodies = [request.body for request in server.wait_requests(4)]
+        for before, after in zip(bodies, bodies[1:]):
+            self.assertEqual(after["messages"][:len(before["messages"])], before["messages"])
+            self.assertEqual(after["tools"], before["tools"])
+
+    def test_what_cannot_be_tried_is_shown_and_answered(self):
+        calls = [
+            ({"name": "bash", "arguments": "{broken"}, "the arguments are not valid JSON"),
+            ({"name": "bash", "arguments": "{}"}, 'missing parameter "command"'),
+            ({"name": "fly", "arguments": "{}"}, "[there is no tool named fly. Tools: bash, edit_file, read_file, write_file]"),
+            ({"name": "read_file", "arguments": {"path": "missing"}}, "does not exist"),
+        ]
+        for call, text in calls:
+            with self.subTest(text), ModelServer([{"call": call}], [{"text": "ok"}]) as server:
+                front, session, _ = self.talk(server, "go")
+                self.assert_pairs(front)
+                self.assertEqual(front.ends()[0].status, FAILED)
+                self.assertIn(text, front.ends()[0].output)
+                self.assertEqual(self.roles(session), ["user", "assistant", "tool", "assistant"])
+
+    def test_three_malformed_calls_in_a_row_end_the_turn(self):
+        broken = {"call": {"name": "bash", "arguments": "{"}}
+        with ModelServer([broken, broken, broken, bash("echo no")]) as server:
+            front, session, [outcome] = self.talk(server, "go")
+        self.assertEqual(len(front.ends()), 3)
+        self.assertEqual(front.text(), turn.MALFORMED_CALLS % 3)
+        self.assertEqual(outcome.stop_reason, "end_turn")
+        self.assertEqual(self.roles(session), ["user", "assistant", "tool", "tool", "tool", "tool", "assistant"])
+        self.assertEqual([call["arguments"] for call in session.messages[1]["calls"]][:3], ["{}"] * 3)
+
+    def test_a_good_call_between_malformed_ones_starts_the_count_again(self):
+        broken = {"call": {"name": "bash", "arguments": "{"}}
+        with ModelServer([broken, broken, bash("true"), broken, broken], [{"text": "ok"}]) as server:
+            front, _, _ = self.talk(server, "go")
+        self.assertEqual(front.text(), "ok")
+
+    def test_a_rejection_is_what_the_model_reads(self):
+        front = Front([REJECT, REJECT, ALLOW])
+        with ModelServer([bash("echo 1"), bash("echo 2"), bash("echo 3")], [{"text": "ok"}]) as server:
+            self.talk(server, "go", front=front, yolo=False)
+        self.assertEqual([event.output for event in front.ends()], [
+            "[command rejected by the user]",
+            "[command rejected by the user]\n[stop and ask the user what they want]", "3"])
+        self.assertEqual(len([event for event in front.events if type(event) is ToolStarted]), 1)
+
+    def test_the_length_limit(self):
+        with ModelServer([{"text": "half"}, {"finish": "length"}]) as server:
+            _, session, [outcome] = self.talk(server, "go")
+        self.assertEqual(outcome.stop_reason, "max_tokens")
+        self.assertEqual(session.messages[-1]["content"], "half")
+
+    def test_a_call_of_a_cut_answer_does_not_run(self):
+        with ModelServer([bash("touch %s/ran" % self.folder), {"finish": "length"}]) as server:
+            front, _, [outcome] = self.talk(server, "go")
+        self.assertEqual(outcome.stop_reason, "max_tokens")
+        self.assertEqual(front.ends()[0].output, turn.CALL_CUT)
+        self.assertFalse(os.path.exists(self.folder + "/ran"))
+
+    def test_the_step_limit(self):
+        with ModelServer([bash("true")]) as server:
+            os.makedirs(self.folder + "/.config/mm")
+            with open(self.folder + "/.config/mm/config.json", "w") as file:
+                file.write('{"maxSteps": 2}')
+            front, session, [outcome] = self.talk(server, "go")
+            self.assertEqual(len(server.wait_requests(2)), 2)
+        self.assertEqual(outcome.stop_reason, "max_turn_requests")
+        self.assertEqual(front.text(), '🛑 stopped after 2 steps. Say "go on" to continue.')
+        self.assertEqual(self.roles(session)[-1], "assistant")
+
+    def test_a_question_without_any_answer_is_forgotten(self):
+        with ModelServer([{"status": 500, "body": "no"}], [{"text": "yes"}]) as server:
+            _, session, [failed, done] = self.talk(server, "one", "two")
+            self.assertEqual(server.wait_requests(2)[1].body["messages"][1:], [{"role": "user", "content": "two"}])
+        self.assertIn("500", str(failed.error))
+        self.assertIsNone(done.error)
+
+    def test_what_was_done_before_a_failure_is_kept(self):
+        with ModelServer([bash("echo a")], [{"text": "half"}, {"drop": True}], [{"text": "yes"}]) as server:
+            _, session, [failed, done] = self.talk(server, "one", "two")
+        self.assertIsNotNone(failed.error)
+        self.assertEqual(self.roles(session), ["user", "assistant", "tool", "assistant", "user", "assistant"])
+        self.assertEqual(session.messages[3]["content"], "half")
+
+    def test_an_empty_answer_is_an_error(self):
+        with ModelServer([{"text": ""}]) as server:
+            _, session, [outcome] = self.talk(server, "go")
+        self.assertIn("empty answer", str(outcome.error))
+        self.assertEqual(session.messages, [])
+
+    def test_a_cancel_ends_the_call_that_runs_and_leaves_none_unanswered(self):
+        cancel = Cancel()
+        front = Front(cancel=cancel, cancel_at=ToolStarted)
+        with ModelServer([bash("sleep 30"), bash("echo never")], [{"text": "on"}]) as server:
+            _, session, [outcome] = self.talk(server, "go", front=front, cancel=cancel)
+        self.assertEqual(outcome.stop_reason, "cancelled")
+        self.assertEqual([(event.status, event.output) for event in front.ends()], [(FAILED, "[cancelled by the user]")])
+        self.assertEqual([message["content"] for message in session.messages[2:]],
+                         ["[cancelled by the user]", "[no result: the turn was interrupted]"])
+
+    def test_a_cancel_in_the_stream_keeps_what_was_said(self):
+        cancel = Cancel()
+        front = Front(cancel=cancel, cancel_at=Text)
+        with ModelServer([{"text": "half"}, {"hang": True}]) as server:
+            _, session, [outcome] = self.talk(server, "go", front=front, cancel=cancel)
+        self.assertEqual(outcome.stop_reason, "cancelled")
+        self.assertEqual(session.messages[1], {"role": "assistant", "content": "half"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,163 @@
+"""Events as the protocol's updates: shapes, sizes, fences, diffs."""
+
+from __future__ import annotations
+
+import json
+import unittest
+
+from mm.events import (
+    ALLOW, COMPLETED, FAILED, REJECT, Diff, Permission, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted,
+)
+from mm.fronts.acp import updates
+
+BASH = ToolPending("call_1", "bash", "bash: ls", "execute", {"command": "ls"}, ())
+EDIT = ToolPending("call_2", "edit_file", "edit_file: a.py", "edit", {"path": "a.py"}, ("/w/a.py",))
+LINE_LIMIT = 64 * 1024
+
+
+def text(content):
+    return {"type": "content", "content": {"type": "text", "text": content}}
+
+
+# name: (event, update)
+SHAPES = {
+    "answer": (Text(" a\n"), {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": " a\n"}}),
+    "thought": (Thought("hm"), {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}}),
+    "a command": (BASH, {"sessionUpdate": "tool_call", "toolCallId": "call_1", "title": "bash: ls", "kind": "execute",
+                         "status": "pending", "rawInput": {"command": "ls"}}),
+    "a file": (EDIT, {"sessionUpdate": "tool_call", "toolCallId": "call_2", "title": "edit_file: a.py", "kind": "edit",
+                      "status": "pending", "rawInput": {"path": "a.py"}, "locations": [{"path": "/w/a.py"}]}),
+    "an unknown kind is execute": (
+        BASH._replace(kind="odd"), {"sessionUpdate": "tool_call", "toolCallId": "call_1", "title": "bash: ls",
+                                    "kind": "execute", "status": "pending", "rawInput": {"command": "ls"}}),
+    "started": (ToolStarted("call_1"),
+                {"sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "in_progress"}),
+    "live output": (ToolOutput("call_1", "a\n"), {
+        "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "in_progress",
+        "content": [text("```\na\n```")]}),
+    "output is fenced, raw it is plain": (ToolEnded("call_1", COMPLETED, "# a", None, False), {
+        "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed",
+        "content": [text("```\n# a\n```")], "rawOutput": {"output": "# a"}}),
+    "a note is not fenced": (ToolEnded("call_1", FAILED, "[no]", None, False), {
+        "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "failed",
+        "content": [text("[no]")], "rawOutput": {"output": "[no]"}}),
+    "prose is not fenced": (ToolEnded("call_1", COMPLETED, "# a\nb", None, True), {
+        "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed",
+        "content": [text("# a\nb")], "rawOutput": {"output": "# a\nb"}}),
+    "a change is a diff": (ToolEnded("call_2", COMPLETED, "[edited]", Diff("/w/a.py", "a\n", "b\n"), False), {
+        "sessionUpdate": "tool_call_update", "toolCallId": "call_2", "status": "completed",
+        "content": [{"type": "diff", "path": "/w/a.py", "oldText": "a\n", "newText": "b\n"}],
+        "rawOutput": {"output": "[edited]"}}),
+    "a new file has no old text": (ToolEnded("call_2", COMPLETED, "[created]", Diff("/w/a.py", None, ""), False), {
+        "sessionUpdate": "tool_call_update", "toolCallId": "call_2", "status": "completed",
+        "content": [{"type": "diff", "path": "/w/a.py", "newText": ""}], "rawOutput": {"output": "[created]"}}),
+}
+
+
+class Shapes(unittest.TestCase):
+    def test_table(self):
+        for name, (event, expected) in SHAPES.items():
+            with self.subTest(name):
+                self.assertEqual(updates.update(event), expected)
+
+    def test_a_fence_is_longer_than_the_backticks_inside(self):
+        shown = updates.update(ToolEnded("call_1", COMPLETED, "```\nx\n````", None, False))["content"][0]
+        self.assertTrue(shown["content"]["text"].startswith("`````\n"))
+
+
+class Sizes(unittest.TestCase):
+    def test_no_line_is_longer_than_a_client_can_bear(self):
+        for filler in ("x", "\x01", "é", "漢", "🙂", "\n", '"'):
+            huge = filler * 200_000
+            change = Diff("/w/a", "a" + huge, "b" + huge[:-1])
+            pending = EDIT._replace(arguments={"content": huge, "path": "a", "list": [huge]})
+            events = [
+                ToolOutput("call_1", huge), ToolEnded("call_1", COMPLETED, huge, None, False), pending,
+                ToolEnded("call_1", COMPLETED, huge, change, False),
+            ]
+            lines = [updates.update(event) for event in events]
+            lines.append(updates.permission_request("s", Permission(pending, change, None)))
+            lines.append(updates.permission_request("s", Permission(pending, None, huge)))
+            lines += [updates.chunk(piece) for piece in updates.pieces(huge)]
+            for line in lines:
+                with self.subTest(filler=filler, kind=line.get("sessionUpdate")):
+                    self.assertLess(updates.encoded_size(line) + 300, LINE_LIMIT)
+
+    def test_output_is_cut_in_the_middle_and_says_how_much_is_gone(self):
+        text = "first\n" + "x" * 40_000 + "\nlast"
+        shown = updates.update(ToolEnded("call_1", COMPLETED, text, None, False))["rawOutput"]["output"]
+        self.assertLessEqual(len(shown), updates.OUTPUT_LIMIT)
+        self.assertTrue(shown.startswith("first\n") and shown.endswith("\nlast"))
+        self.assertIn("characters left out", shown)
+
+    def test_the_whole_command_is_in_the_raw_input(self):
+        command = "echo " + "a" * 12_000
+        self.assertEqual(updates.update(BASH._replace(arguments={"command": command}))["rawInput"]["command"], command)
+
+    def test_pieces_lose_nothing(self):
+        text = "漢字" * 9_000
+        self.assertEqual("".join(updates.pieces(text)), text)
+
+
+class ChangedRegion(unittest.TestCase):
+    def test_only_the_changed_lines_with_a_little_around_them(self):
+        lines = ["line %d\n" % number for number in range(5_000)]
+        after = list(lines)
+        after[2_500] = "changed\n"
+        old, new = updates.changed_region("".join(lines), "".join(after))
+        self.assertEqual(old, "".join(lines[2_497:2_504]))
+        self.assertEqual(new, old.replace("line 2500\n", "changed\n"))
+
+    def test_ends(self):
+        long = "x\n" * 20
+        for before, after in (("a\n" + long, "b\n" + long), (long + "a", long + "b"), ("", long), (long, "")):
+            old, new = updates.changed_region(before, after)
+            self.assertNotEqual(old, new)
+            self.assertIn(old, before)
+            self.assertIn(new, after)
+
+    def test_a_region_that_is_still_too_large_is_cut_with_a_sign(self):
+        old, new = updates.changed_region("a" * 100_000, "b" * 100_000)
+        self.assertTrue(old.endswith("a…") and new.endswith("b…"))
+
+
+class PermissionRequests(unittest.TestCase):
+    def test_it_carries_all_that_a_dialog_shows(self):
+        request = updates.permission_request("s", Permission(EDIT, Diff("/w/a.py", "a", "b"), None))
+        self.assertEqual(request["toolCall"], {
+            "toolCallId": "call_2", "title": "edit_file: a.py", "kind": "edit", "rawInput": {"path": "a.py"},
+            "locations": [{"path": "/w/a.py"}],
+            "content": [{"type": "diff", "path": "/w/a.py", "oldText": "a", "newText": "b"}],
+        })
+        self.assertEqual([(option["optionId"], option["kind"]) for option in request["options"]], [
+            ("allow", "allow_once"), ("allow_always", "allow_always"), ("reject", "reject_once"),
+            ("never", "reject_always"),
+        ])
+
+    def test_only_a_known_option_that_was_selected_counts(self):
+        for answer, chosen in (
+            ({"outcome": {"outcome": "selected", "optionId": "allow"}}, ALLOW),
+            ({"outcome": {"outcome": "selected", "optionId": "yes"}}, REJECT),
+            ({"outcome": {"outcome": "selected", "optionId": ["allow"]}}, REJECT),
+            ({"outcome": {"outcome": "selected"}}, REJECT),
+            ({"outcome": {"outcome": "cancelled", "optionId": "allow"}}, REJECT),
+            ({"outcome": "selected"}, REJECT), ({}, REJECT), (None, REJECT), ([], REJECT),
+        ):
+            with self.subTest(answer=answer):
+                self.assertEqual(updates.chosen_option(answer), chosen)
+
+
+class ChunkLines(unittest.TestCase):
+    def test_the_ready_made_line_is_the_same_message(self):
+        line = updates.ChunkLine("20260916-101530-4f2a9c1e")
+        for text in ("a", ' "\n\\\u2028é🙂', "", "\0"):
+            message = json.loads(line.encode(text))
+            self.assertEqual(message, {"jsonrpc": "2.0", "method": "session/update", "params": {
+                "sessionId": "20260916-101530-4f2a9c1e", "update": updates.chunk(text)}})
+
+    def test_half_a_character_does_not_break_the_line(self):
+        self.assertEqual(json.loads(updates.ChunkLine("s").encode("a\ud83d"))["params"]["update"], updates.chunk("a?"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,279 @@
+"""Cancelling in every state of an exchange, and what is refused before one begins, against real sockets."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import unittest
+from unittest import mock
+
+from mm.cancel import Cancel, Cancelled
+from mm.model import http
+from mm.model.chat import ModelError
+from tests import support
+from tests.fakes.model_server import ModelServer, Silent
+from tests.model import streams
+
+# What a cancel takes, in seconds, on a machine that is busy with the rest of the tests. It takes a millisecond.
+SOON = 1.0
+
+
+def descriptors() -> set:
+    return set(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else set()
+
+
+class Asker(threading.Thread):
+    """A completion on a thread of its own, as a turn runs; `ended_at` and `error` tell how it ended."""
+
+    def __init__(self, server, cancel, body=""):
+        super().__init__(daemon=True)
+        self.server, self.cancel, self.body = server, cancel, body
+        self.events, self.error, self.ended_at = [], None, None
+        self.spoke = threading.Event()
+        self.start()
+
+    def run(self):
+        try:
+            for event in http_events(self.server, self.cancel, self.body):
+                self.events.append(event)
+                self.spoke.set()
+        except Exception as error:
+            self.error = error
+        self.ended_at = time.monotonic()
+
+
+def http_events(server, cancel, body):
+    return streams.chat.complete(server, [{"role": "user", "content": body}], [], cancel)
+
+
+class Cancelling(unittest.TestCase):
+    def check(self, asker, cancel, server=None):
+        start = time.monotonic()
+        cancel.cancel()
+        self.assertLess(time.monotonic() - start, SOON, "the thread that cancels was blocked")
+        asker.join(10)
+        self.assertIsInstance(asker.error, Cancelled)
+        self.assertLess(asker.ended_at - start, SOON)
+        if server:
+            self.assertLess(server.wait_dropped(1) - start, SOON)
+
+    def test_in_each_state_of_the_answer(self):
+        states = [
+            ("waiting for the head", [{"hang": True}], False),
+            ("in the middle of the head", [{"head": "half"}, {"hang": True}], False),
+            ("between two chunks", [{"text": "a"}, {"hang": True}], True),
+            ("inside a chunk", [{"text": "a"}, {"cut": 5}], True),
+            ("inside a character", [{"text": "a"}, {"raw": b'data: {"x": "\xf0\x9f'}, {"hang": True}], True),
+            ("in a body without chunks", [{"transport": "close"}, {"text": "a"}, {"hang": True}], True),
+            ("while it drips", [{"text": "a"}, *({"text": "b"}, {"pause": 0.02}) * 500], True),
+            ("in the body of a refusal", [{"status": 500, "body": "", "headers": {"Content-Length": 10}}, {"hang": True}], None),
+        ]
+        for name, steps, speaks in states:
+            with self.subTest(name), ModelServer(steps) as server:
+                cancel = Cancel()
+                asker = Asker(streams.server(server.url), cancel)
+                server.wait_requests(1)
+                if speaks:
+                    self.assertTrue(asker.spoke.wait(10))
+                if speaks is None:  # the fake hangs up itself; cancelled or refused, but at once and by one of the two
+                    cancel.cancel()
+                    asker.join(10)
+                    self.assertIsInstance(asker.error, (Cancelled, ModelError))
+                    continue
+                self.check(asker, cancel, server)
+
+    def test_while_connecting(self):
+        with Silent() as silent:
+            cancel = Cancel()
+            asker = Asker(streams.server(silent.url), cancel)
+            self.wait_for_connecting(asker)
+            self.check(asker, cancel)
+
+    def test_while_sending(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:  # accepts, and never reads
+            cancel = Cancel()
+            asker = Asker(streams.server("http://127.0.0.1:%d/v1" % listener.getsockname()[1]), cancel, "x" * 20_000_000)
+            connected, _ = listener.accept()
+            with connected:
+                connected.recv(1)
+                self.check(asker, cancel)
+
+    def test_before_anything(self):
+        cancel = Cancel()
+        cancel.cancel()
+        with ModelServer() as server:
+            self.assertRaises(Cancelled, streams.ask, streams.server(server.url), cancel)
+            self.assertEqual([], server.requests)
+
+    def test_at_any_moment(self):
+        """The cancel falls anywhere between the connect and the last byte; nothing blocks and no descriptor is left."""
+        with ModelServer([{"text": ["a"] * 50}, {"pause": 0.001}, {"text": "b"}]) as server:
+            asked = streams.server(server.url)
+            streams.ask(asked)
+            before = descriptors()
+            for number in range(60):
+                cancel = Cancel()
+                asker = Asker(asked, cancel)
+                time.sleep(number * 0.0001)
+                cancel.cancel()
+                asker.join(10)
+                self.assertFalse(asker.is_alive())
+                self.assertIsInstance(asker.error, (Cancelled, type(None)))
+        deadline = time.monotonic() + 5
+        while len(descriptors()) > len(before) and time.monotonic() < deadline:
+            time.sleep(0.01)  # the fake's side of the last connections
+        self.assertLessEqual(len(descriptors()), len(before))
+
+    def test_a_cancel_that_comes_later_touches_no_other_connection(self):
+        cancel = Cancel()
+        with ModelServer([{"text": "a"}]) as server:
+            streams.ask(streams.server(server.url), cancel)
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                mine = socket.create_connection(listener.getsockname())  # takes the number that has become free
+                theirs, _ = listener.accept()
+                with mine, theirs:
+                    cancel.cancel()
+                    mine.sendall(b"x")
+                    self.assertEqual(b"x", theirs.recv(1))
+
+    def wait_for_connecting(self, asker):
+        deadline = time.monotonic() + 10
+        while not asker.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(0.1)  # into the poll; there is nothing to be seen from outside
+
+
+class Connecting(unittest.TestCase):
+    def test_what_cannot_be_reached_tells_what_to_do(self):
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))  # bound and not listening: refuses
+            port = unused.getsockname()[1]
+            cases = [
+                ("refused", f"http://127.0.0.1:{port}/v1", f"no model server at http://127.0.0.1:{port}/v1 (connection refused): "
+                 "start one (llama-server, ollama serve, …), set MM_URL or --url, or try --demo"),
+                ("refused", f"http://localhost:{port}/v1", f"no model server at http://localhost:{port}/v1 (connection refused): "
+                 "start one (llama-server, ollama serve, …), set MM_URL or --url, or try --demo"),
+                ("name", "http://no-such-host.invalid/v1",
+                 'cannot resolve "no-such-host.invalid" (http://no-such-host.invalid/v1): check MM_URL or --url'),
+                ("url", "ftp://host/v1", "ftp://host/v1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
+                ("url", "127.0.0.1:8080/v1", "127.0.0.1:8080/v1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
+                ("url", "http://host:99999/v1", "http://host:99999/v1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
+                ("url", "http://host/a b\r\nX: 1", "http://host/a b X: 1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
+                ("url", "http://bob:sekret@host/v1",
+                 "the URL of http://host/v1 holds a user name: give it in model.apiKey or model.headers"),
+            ]
+            for kind, url, message in cases:
+                with self.subTest(url), self.assertRaises(ModelError) as caught:
+                    streams.ask(streams.server(url))
+                self.assertEqual((kind, message), (caught.exception.kind, str(caught.exception)))
+
+    def test_headers_that_would_break_the_request_are_refused(self):
+        cases = [
+            ({"api_key": "a\r\nX: 1"}, "model.apiKey holds a character that cannot be in a header (a line break?)"),
+            ({"api_key": "schlüssel€"}, "model.apiKey holds a character that cannot be in a header (a line break?)"),
+            ({"headers": {"X-A": "1\n2"}}, "model.headers.X-A holds a character that cannot be in a header (a line break?)"),
+            ({"headers": {"X A": "1"}}, "model.headers: 'X A' is no header name"),
+        ]
+        for fields, message in cases:
+            with self.subTest(message), self.assertRaises(ModelError) as caught:
+                streams.ask(streams.server("http://127.0.0.1:1/v1", **fields))
+            self.assertEqual((message, 2), (str(caught.exception), caught.exception.exit_code))
+
+    def test_no_proxy_is_asked(self):
+        with ModelServer() as server, ModelServer() as proxy:
+            address = proxy.url[:-len("/v1")]
+            with mock.patch.dict(os.environ, {"http_proxy": address, "HTTP_PROXY": address, "all_proxy": address, "no_proxy": ""}):
+                streams.ask(streams.server(server.url))
+            self.assertEqual(([], 1), (proxy.requests, len(server.requests)))
+
+    def test_a_redirect_is_not_followed(self):
+        for status in (301, 302, 303, 307, 308):
+            with self.subTest(status), ModelServer() as other:
+                with ModelServer([{"status": status, "body": "", "headers": {"Location": other.url}}]) as server:
+                    with self.assertRaisesRegex(ModelError, f"it redirects to {other.url}; use that URL"):
+                        streams.ask(streams.server(server.url))
+                self.assertEqual([], other.requests)
+
+    def test_a_refusal_is_read_though_the_server_did_not_read_the_request(self):
+        message = [{"role": "user", "content": "x" * 8_000_000}]
+        with ModelServer([{"unread": True}, {"status": 413, "body": {"error": "request too large"}}]) as server:
+            with self.assertRaisesRegex(ModelError, "answered 413: request too large"):
+                streams.ask(streams.server(server.url), messages=message)
+
+    def test_a_port_that_speaks_something_else(self):
+        with ModelServer([{"raw": b"x"}]) as server:
+            def answer(listener):
+                connected, _ = listener.accept()
+                with connected:
+                    connected.recv(65536)
+                    connected.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+                    time.sleep(0.05)
+
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                threading.Thread(target=answer, args=(listener,), daemon=True).start()
+                with self.assertRaisesRegex(ModelError, "answers, but not in HTTP: is it the model server's port?"):
+                    streams.ask(streams.server("http://127.0.0.1:%d/v1" % listener.getsockname()[1]))
+
+
+@unittest.skipUnless(shutil.which("openssl"), "openssl makes the certificate")
+class Tls(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = support.scratch_folder()
+        cls.certificate, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cls.certificate, "-days", "2",
+                        "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"],
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        cls.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        cls.context.load_cert_chain(cls.certificate, key)
+
+    def setUp(self):
+        self.addCleanup(http._tls_context.cache_clear)
+        http._tls_context.cache_clear()
+
+    def trusted(self):
+        return mock.patch.dict(os.environ, {"SSL_CERT_FILE": self.certificate})
+
+    def test_an_answer_and_a_cancel(self):
+        with self.trusted(), ModelServer([{"text": "hi"}], [{"text": "a"}, {"hang": True}], context=self.context) as server:
+            self.assertEqual("hi", streams.digest(streams.ask(streams.server(server.url)))["text"])
+            cancel = Cancel()
+            asker = Asker(streams.server(server.url), cancel)
+            self.assertTrue(asker.spoke.wait(10))
+            start = time.monotonic()
+            cancel.cancel()
+            asker.join(10)
+            self.assertIsInstance(asker.error, Cancelled)
+            self.assertLess(server.wait_dropped(2) - start, SOON)
+
+    def test_a_cancel_in_the_handshake(self):
+        with self.trusted(), socket.create_server(("127.0.0.1", 0)) as listener:
+            cancel = Cancel()
+            asker = Asker(streams.server("https://127.0.0.1:%d/v1" % listener.getsockname()[1]), cancel)
+            connected, _ = listener.accept()
+            with connected:
+                connected.recv(1)  # the handshake has begun
+                start = time.monotonic()
+                cancel.cancel()
+                asker.join(10)
+                self.assertIsInstance(asker.error, Cancelled)
+                self.assertLess(asker.ended_at - start, SOON)
+
+    def test_a_certificate_that_nobody_vouches_for(self):
+        with ModelServer(context=self.context) as server:
+            with self.assertRaisesRegex(ModelError, "^https://.*: the TLS connection failed: self.signed certificate"):
+                streams.ask(streams.server(server.url))
+
+    def test_a_server_that_speaks_plain_http(self):
+        with ModelServer() as server:
+            with self.assertRaisesRegex(ModelError, "the TLS connection failed"):
+                streams.ask(streams.server(server.url.replace("http:", "https:")))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,81 @@
+"""Every file in tests/transcripts/ is one test: mm, as it is shipped, goes the way that is written there.
+
+The files are documentation, too: each begins with the row of the contract that it shows. They are played four at a time,
+because most of a play is waiting.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import sys
+import unittest
+
+from mm.fronts import player, transcript
+from tests import support
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "transcripts")
+FILES = sorted(name for name in os.listdir(FOLDER) if name.endswith(".txt"))
+AT_ONCE = 4
+
+
+def play(name: str):
+    """The text of the first difference; "" when there is none."""
+    parting = player.play(read(name), [sys.executable, "-I", "-S", support.pyz()])
+    return player.report(os.path.join("tests", "transcripts", name), parting) if parting else ""
+
+
+def read(name: str) -> list:
+    with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
+        return transcript.parse(file.read())
+
+
+class Transcripts(unittest.TestCase):
+    """One test a file; the methods are made below."""
+
+    plays = {}
+
+    @classmethod
+    def setUpClass(cls):
+        support.pyz()  # built once, before several threads ask for it
+        cls.pool = concurrent.futures.ThreadPoolExecutor(AT_ONCE)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.pool.shutdown()
+
+    def check(self, name: str) -> None:
+        if not self.plays:
+            self.plays.update((each, self.pool.submit(play, each)) for each in wanted())
+        told = self.plays[name].result() if name in self.plays else play(name)
+        if told:
+            self.fail("\n" + told)
+
+
+def wanted() -> list:
+    """The files to play ahead: all of them, unless single tests were named on the command line."""
+    return [] if any("Transcripts.test_" in argument or argument.startswith("-k") for argument in sys.argv) else FILES
+
+
+def add_test(name: str) -> None:
+    def test(self):
+        self.check(name)
+
+    setattr(Transcripts, "test_" + name[:-len(".txt")].replace("-", "_"), test)
+
+
+for file_name in FILES:
+    add_test(file_name)
+
+
+class TheFiles(unittest.TestCase):
+    def test_each_begins_with_the_row_of_the_contract(self):
+        for name in FILES:
+            with self.subTest(name):
+                first = read(name)[0]
+                self.assertEqual(first.sign, "#")
+                self.assertRegex(first.text, r"^Contract, \S")
+
+
+if __name__ == "__main__":
+    unittest.main()

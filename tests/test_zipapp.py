@@ -1,0 +1,219 @@
+"""zipapp.sh, and the archive it builds."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import marshal
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+import zipfile
+
+import mm
+from tests import support
+
+TAG = sys.implementation.cache_tag
+
+
+def copy_of_the_project(name: str, original: str = support.PROJECT) -> str:
+    """A copy of what the zipapp is built from, in a new folder of this name."""
+    project = os.path.join(support.scratch_folder(), name)
+    shutil.copytree(os.path.join(original, "mm"), os.path.join(project, "mm"))
+    for file in ("zipapp.sh", "LICENSE"):
+        shutil.copy(os.path.join(original, file), project)
+    return project
+
+
+def write(path: str, content: bytes) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def build(*arguments, project=support.PROJECT, cwd=None, **variables) -> subprocess.CompletedProcess:
+    """Runs `sh zipapp.sh` for this Python unless the variables say otherwise; its two outputs as one text in stdout."""
+    variables = {"MM_PYTHONS": sys.executable, **variables}
+    done = subprocess.run(["/bin/sh", os.path.join(project, "zipapp.sh"), *arguments], cwd=cwd or support.scratch_folder(),
+                          env=support.environment(**variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), None)
+
+
+def digest(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+class Building(unittest.TestCase):
+    def test_without_an_argument_writes_mm_pyz_to_the_current_folder(self):
+        here = support.scratch_folder()
+        done = build(cwd=here)
+        self.assertEqual((done.returncode, done.stdout, os.listdir(here)), (0, "", ["mm.pyz"]))
+        self.assertEqual(os.stat(os.path.join(here, "mm.pyz")).st_mode & 0o111, 0o111)
+
+    def test_takes_spaces_and_quotes_in_every_path(self):
+        project = copy_of_the_project("the project's \"folder\"")
+        here = os.path.join(support.scratch_folder(), "an output  folder")
+        os.mkdir(here)
+        done = build("my mm.pyz", project=project, cwd=here)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        shown = subprocess.run([os.path.join(here, "my mm.pyz"), "--version"], env=support.environment(), stdout=subprocess.PIPE)
+        self.assertEqual(shown.stdout.decode(), "v%s\n" % mm.__version__)
+
+    def test_the_same_sources_give_the_same_bytes(self):
+        # Whatever differs besides: the folder, its files' times, the hash seed, the variables, the clock.
+        pythons = sys.executable if support.SHORT else ""
+        first, second = (os.path.join(support.scratch_folder(), "mm.pyz") for _ in range(2))
+        here = copy_of_the_project("here")
+        elsewhere = copy_of_the_project("elsewhere", here)
+        for folder, _, names in os.walk(elsewhere):
+            for name in names:
+                os.utime(os.path.join(folder, name), (1, 1))
+        ours = {"PYENV_ROOT": os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"), "MM_PYTHONS": pythons}
+        self.assertEqual(build(first, project=here, **ours).stdout, "")
+        self.assertEqual(build(second, project=elsewhere, PYTHONHASHSEED="7", PYTHONOPTIMIZE="2", TZ="Asia/Tokyo", mm="turn",
+                               **ours).stdout, "")
+        self.assertEqual(digest(first), digest(second))
+
+    def test_takes_what_belongs_to_the_package_and_no_litter(self):
+        project = copy_of_the_project("project")
+        for name in ("skills/bundled/x/SKILL.md", "__pycache__/cli.cpython-39.pyc", ".cli.py.swp", "cli.py~", "cli.py.orig"):
+            write(os.path.join(project, "mm", name), b"text")
+        target = os.path.join(project, "mm.pyz")
+        self.assertEqual(build(target, project=project).stdout, "")
+        with zipfile.ZipFile(target) as archive:
+            names = archive.namelist()
+        with zipfile.ZipFile(support.pyz()) as archive:
+            usual = {name for name in archive.namelist() if name.startswith("src/")}
+        self.assertEqual({name for name in names if name.startswith("src/")}, usual | {"src/mm/skills/bundled/x/SKILL.md"})
+        self.assertNotIn(TAG + "/mm/skills/bundled/x/SKILL.md", names)
+
+    def test_a_broken_source_is_one_line_and_leaves_the_old_file(self):
+        project = copy_of_the_project("project")
+        write(os.path.join(project, "mm", "cli.py"), b"x = 1\nx = (\n")
+        write(os.path.join(project, "mm.pyz"), b"the old one")
+        done = build("mm.pyz", project=project, cwd=project)
+        self.assertRegex(done.stdout, r"\Azipapp\.sh: mm/cli\.py, line \d: SyntaxError \(.*\)\n\Z")
+        self.assertEqual(done.returncode, 1)
+        with open(os.path.join(project, "mm.pyz"), "rb") as file:
+            self.assertEqual(file.read(), b"the old one")
+        self.assertEqual(sorted(os.listdir(project)), ["LICENSE", "mm", "mm.pyz", "zipapp.sh"])
+
+    def test_writes_nothing_into_the_project(self):
+        project = copy_of_the_project("project")
+        before = [names for names in os.walk(project)]
+        build(os.path.join(support.scratch_folder(), "mm.pyz"), project=project)
+        self.assertEqual([names for names in os.walk(project)], before)
+
+    def test_wrong_calls_are_one_line(self):
+        folder = support.scratch_folder()
+        for arguments, line in (
+            (["--output", "x"], "zipapp.sh: there is no option --output; usage: sh zipapp.sh [OUTPUT]\n"),
+            (["a", "b"], "zipapp.sh: more than one OUTPUT; usage: sh zipapp.sh [OUTPUT]\n"),
+            ([folder], "zipapp.sh: %s is a folder\n" % folder),
+            ([os.path.join(folder, "no/mm.pyz")], "zipapp.sh: there is no folder %s\n" % os.path.join(folder, "no")),
+        ):
+            with self.subTest(arguments=arguments):
+                done = build(*arguments)
+                self.assertEqual((done.stdout, done.returncode), (line, 1))
+                self.assertEqual(os.listdir(folder), [])
+
+
+class ThePythonThatBuilds(unittest.TestCase):
+    """Each case has a PATH with nothing on it but what the case needs."""
+
+    def programs(self, **scripts) -> str:
+        folder = support.scratch_folder()
+        os.symlink(shutil.which("dirname"), os.path.join(folder, "dirname"))
+        for name, script in scripts.items():
+            write(os.path.join(folder, name), ("#!/bin/sh\n" + script).encode())
+            os.chmod(os.path.join(folder, name), 0o755)
+        return folder
+
+    def refusal(self, **scripts) -> str:
+        done = build(PATH=self.programs(**scripts), MM_PYTHONS=None)
+        self.assertEqual(done.returncode, 1)
+        return done.stdout
+
+    def test_is_missed_in_one_line(self):
+        self.assertEqual(self.refusal(), "zipapp.sh: there is no python3: install Python 3.9 or later\n")
+
+    def test_is_refused_in_one_line_when_too_old(self):
+        for version in ("2 7", "3 8"):
+            self.assertEqual(self.refusal(python3="echo " + version),
+                             "zipapp.sh: python3 is Python %s: install Python 3.9 or later\n" % version.replace(" ", "."))
+
+    def test_is_refused_in_one_line_when_it_does_not_run(self):
+        self.assertEqual(self.refusal(python3="echo no such version >&2; exit 127"),
+                         "zipapp.sh: python3 does not run: install Python 3.9 or later\n")
+
+    def test_may_stand_beside_a_version_manager_s_stand_ins(self):
+        # python3.9 to python3.14 are all there, and none of them runs.
+        stand_ins = {"python3.%d" % minor: "echo not chosen here >&2; exit 127" for minor in range(9, 15)}
+        path = self.programs(python3='exec "%s" "$@"' % sys.executable, **stand_ins)
+        target = os.path.join(support.scratch_folder(), "mm.pyz")
+        self.assertEqual(build(target, PATH=path, MM_PYTHONS=None).stdout, "")
+        self.assertEqual(trees(target), {"src", TAG})
+
+    def test_named_ones_must_run(self):
+        self.assertEqual(build(MM_PYTHONS=sys.executable + ":/no/python3").stdout, "zipapp.sh: /no/python3 does not run\n")
+
+
+def trees(path: str) -> set:
+    with zipfile.ZipFile(path) as archive:
+        return {name.split("/")[0] for name in archive.namelist() if "/" in name}
+
+
+class TheArchive(unittest.TestCase):
+    def test_is_undated_and_deflated_behind_its_first_line(self):
+        with open(support.pyz(), "rb") as file:
+            self.assertEqual(file.readline(), b"#!/usr/bin/env python3\n")
+        with zipfile.ZipFile(support.pyz()) as archive:
+            self.assertEqual({(entry.date_time, entry.compress_type) for entry in archive.infolist()},
+                             {((1980, 1, 1, 0, 0, 0), zipfile.ZIP_DEFLATED)})
+            self.assertIsNone(archive.testzip())
+
+    def test_holds_the_byte_code_of_every_source(self):
+        with zipfile.ZipFile(support.pyz()) as archive:
+            names = archive.namelist()
+        sources = {name[len("src/"):] for name in names if name.startswith("src/") and name.endswith(".py")}
+        self.assertIn("mm/cli.py", sources)
+        for tree in trees(support.pyz()) - {"src"}:
+            self.assertEqual({name[len(tree) + 1:-1] for name in names if name.startswith(tree + "/")}, sources)
+
+    def test_has_byte_code_that_is_never_checked_and_names_its_source(self):
+        with zipfile.ZipFile(support.pyz()) as archive:
+            data = archive.read(TAG + "/mm/cli.py" + "c")
+        self.assertEqual(data[4:8], b"\x01\x00\x00\x00")
+        self.assertEqual(marshal.loads(data[16:]).co_filename, "mm/cli.py")
+
+    def test_runs_the_sources_where_the_byte_code_is_missing(self):
+        target = os.path.join(support.scratch_folder(), "mm.pyz")
+        with zipfile.ZipFile(support.pyz()) as archive, zipfile.ZipFile(target, "w") as bare:
+            for entry in archive.infolist():
+                if not entry.filename.startswith(TAG + "/"):
+                    bare.writestr(entry, archive.read(entry))
+        done = subprocess.run([sys.executable, "-I", "-S", target, "--version"], env=support.environment(), stdout=subprocess.PIPE)
+        self.assertEqual(done.stdout.decode(), "v%s\n" % mm.__version__)
+
+    def test_finds_its_rooms_after_the_process_has_moved(self):
+        # Started by a relative path, in another folder than the one it works in, with rooms to import at the first prompt.
+        here = support.scratch_folder()
+        shutil.copy(support.pyz(), os.path.join(here, "mm.pyz"))
+        done = subprocess.run([sys.executable, "mm.pyz", "--cwd", "/", "--demo", "-p", "hello"], cwd=here, env=support.environment(),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        self.assertTrue(done.stdout.strip())
+
+    def test_tells_a_python_that_is_too_old_in_one_line(self):
+        old = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/[23].[678].*/bin/python")))
+        if not old:
+            self.skipTest("no Python older than 3.9 is here")
+        for python in old:
+            done = subprocess.run([python, support.pyz(), "-acp"], env=support.environment(), stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stdout.decode(), r"\Amm: Python 3\.9 or later is needed, this is \d\.\d\n\Z")

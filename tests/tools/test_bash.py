@@ -1,0 +1,396 @@
+"""bash: real commands, what comes back and what is left running."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import unittest
+from unittest import TestCase
+
+from mm import events
+from mm.cancel import Cancel, Cancelled
+from mm.tools import logs
+from mm.tools.output import Output, decode
+from mm.tools.tool import ToolError
+from tests import support
+from tests.tools.calls import ToolTest
+
+# (command, the whole output)
+RESULTS = [
+    ("true", "[no output]"),
+    ("echo hi", "hi"),
+    ("echo 'a\n\n'", "a"),
+    ("exit 3", "[exit code 3]"),
+    ("echo no; exit 1", "no\n\n[exit code 1]"),
+    ("no-such-program 2>/dev/null", "[exit code 127]"),
+    ("kill -9 $$", "[killed by signal 9 (SIGKILL)]"),
+    ("echo x; kill -TERM $$", "x\n\n[killed by signal 15 (SIGTERM)]"),
+    ("echo one; echo two > /dev/stderr; echo three; echo four >> /dev/stderr", "one\ntwo\nthree\nfour"),
+    ("echo a; echo b >&2; echo c", "a\nb\nc"),
+    (r"printf '\033[1;31mred\033[0m\r\n10%%\r100%%\n'", "red\n100%"),
+    (r"printf 'a\377b\n'", "a\ufffdb"),
+    ("printf 'gr\u00fc\u00dfe \U0001f4a1'", "gr\u00fc\u00dfe \U0001f4a1"),
+    ("read line; echo \"[$line] $?\"", "[] 1"),
+    ("cat", "[no output]"),
+    ("echo $0 $#", "bash 0"),
+    ("shopt -q login_shell || echo no login", "no login"),
+    ("echo $PAGER,$GIT_EDITOR,$TERM,$AGENT,$LESS,$GIT_TERMINAL_PROMPT", "cat,true,dumb,mm,-FRX,0"),
+    (": < /dev/tty", "bash: line 1: /dev/tty: No such device or address\n\n[exit code 1]"),
+    ("x=kept; cd /; export x", "[no output]"),
+    ("echo \"$x\"; pwd", "\n<folder>"),
+]
+
+LEFT = "[still running in the background: process group {0}. Its output goes to {1}. Stop it with: kill -- -{0}]"
+
+
+class Results(ToolTest):
+    def run_bash(self, command, **more):
+        return self.run_tool("bash", command=command, **more)
+
+    def test_outputs(self):
+        for command, expected in RESULTS:
+            with self.subTest(command):
+                result = self.run_bash(command)
+                output = result.output.replace(self.folder, "<folder>").replace("/usr/bin/bash", "bash").replace("/bin/bash", "bash")
+                self.assertEqual(output, expected)
+                self.assertEqual((result.status, result.diff), (events.COMPLETED, None))
+                self.assertEqual(result.prose, output.startswith("[") and output.endswith("]") and "\n" not in output)
+
+    def test_what_cannot_run(self):
+        for arguments, expected in [
+            ({"command": " "}, "[bash: the command is empty]"),
+            ({"command": "echo a\0b"}, "[bash: the command holds a NUL character]"),
+            ({"command": "#" * 128 * 1024}, "[bash: the command is too long for the system; write it to a file]"),
+            ({"command": "\u00e4" * 64 * 1024}, "[bash: the command is too long for the system; write it to a file]"),
+            ({"command": "true", "timeout": 0}, '[bash: "timeout" must be above 0]'),
+            ({"command": "true", "timeout": "soon"}, '[bash: "timeout" must be a number]'),
+        ]:
+            with self.subTest(str(arguments)[:40]):
+                self.assertEqual(self.output("bash", **arguments), expected)
+
+    def test_the_longest_command_that_the_system_takes_runs(self):
+        self.assertEqual(self.output("bash", command="true #".ljust(128 * 1024 - 1)), "[no output]")
+
+    def test_a_folder_that_is_gone(self):
+        space = self.new_space(folder=self.path("gone"))
+        self.assertEqual(self.output("bash", space, command="true"), f"[bash: the working directory {self.path('gone')} does not exist]")
+
+    def test_the_configured_shell(self):
+        space = self.new_space(bash_shell="/bin/sh")
+        self.assertEqual(self.output("bash", space, command="echo $0"), "/bin/sh")
+        space = self.new_space(bash_shell="no-such-shell")
+        self.assertEqual(self.output("bash", space, command="true"), "[bash: bash.shell is no-such-shell, and there is no such program]")
+
+    def test_what_the_dialog_shows(self):
+        action = self.prepare("bash", command="make\nmake install")
+        self.assertEqual((action.title, action.paths, action.asks, action.diff, action.text),
+                         ("bash: make…", (), True, None, "make\nmake install"))
+
+    def test_two_sessions_at_once_do_not_share_logs(self):
+        outputs = {}
+        threads = [threading.Thread(target=lambda number=number: outputs.update(
+            {number: self.output("bash", self.new_space(), command=f"yes {number} | head -n 20000")})) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for number in range(2):
+            path = log_named(outputs[number])
+            with open(path) as file:
+                self.assertEqual(file.read(), f"{number}\n" * 20000)
+
+
+def log_named(output):
+    """The path of the log in a result."""
+    start = output.index(logs.folder())
+    return output[start:output.index(".log", start)] + ".log"
+
+
+class Long(ToolTest):
+    def test_the_middle_goes_to_a_log(self):
+        output = self.output("bash", command="seq 2000")
+        head, note, tail = output.partition(f"[… 1400 lines (6.8 KB) left out; everything is in {log_named(output)}, use read_file or grep on it …]")
+        self.assertTrue(note)
+        self.assertEqual(head, "".join(f"{number}\n" for number in range(1, 201)))
+        self.assertEqual(tail, "".join(f"\n{number}" for number in range(1601, 2001)))
+        self.assertEqual(self.output("read_file", path=log_named(output), offset=1000, limit=1).split("\n")[1], "1000")
+
+    def test_no_more_characters_than_configured_or_than_the_window_holds(self):
+        command = "for i in $(seq 500); do echo $i-123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890; done"
+        for space, most in ((self.space, 30000), (self.new_space(bash_maxOutput=3000), 3000), (self.new_space(window=8192), 3276)):
+            output = self.output("bash", space, command=command)
+            self.assertLess(len(output), most + 200)
+            self.assertGreater(len(output), most * 0.9)
+
+    def test_more_than_memory_keeps(self):
+        output = self.output("bash", command="seq 400000")
+        lines = output.split("\n")
+        self.assertEqual((lines[0], lines[199], lines[-1], len(lines)), ("1", "200", "400000", 601))
+        self.assertTrue(lines[200].startswith("[… 399400 lines (2.6 MB) left out"))
+        self.assertEqual(os.path.getsize(log_named(output)), 2688895)
+
+    def test_one_line_longer_than_memory_keeps(self):
+        output = self.output("bash", command="head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end")
+        self.assertIn("[… 2.9 MB left out; everything is in", output)
+        self.assertTrue(output.endswith("\nend"))
+        self.assertLess(len(output), 5000)
+
+    def test_a_long_line_is_cut_and_that_is_said(self):
+        output = self.output("bash", command="printf 'a%.0s' $(seq 5000)")
+        self.assertEqual(output, "a" * 1000 + "… [+3000 chars] …" + "a" * 1000 +
+                         f"\n[lines over 2000 characters were cut; everything is in {log_named(output)}]")
+
+    def test_binary_output(self):
+        output = self.output("bash", command="head -c 100000 /dev/zero; exit 2")
+        self.assertEqual(output, f"[binary output, 97.7 KB; it is in {log_named(output)}]\n\n[exit code 2]")
+        self.assertEqual(os.path.getsize(log_named(output)), 100000)
+
+    def test_a_flood_is_stopped(self):
+        result = self.run_tool("bash", command="yes")
+        self.assertEqual(result.status, events.FAILED)
+        self.assertTrue(result.output.endswith("y\n\n[stopped: more than 64 MB of output]"))
+        path = log_named(result.output)
+        self.assertLessEqual(os.path.getsize(path), 64 << 20)
+        self.assertGreater(os.path.getsize(path), 63 << 20)
+        os.unlink(path)
+
+    def test_short_outputs_leave_no_log(self):
+        before = os.listdir(logs.folder())
+        self.output("bash", command="seq 100")
+        self.output("bash", command="for i in $(seq 300000); do printf '%s\\r' $i; done")  # a progress bar of 2 MB
+        self.assertEqual(os.listdir(logs.folder()), before)
+
+
+class Background(ToolTest):
+    def test_a_child_does_not_delay_the_answer_and_lives_on(self):
+        started = time.monotonic()
+        output = self.output("bash", command="sleep 30 & echo $!; echo ok")
+        self.assertLess(time.monotonic() - started, 3)
+        pid = int(output.split("\n")[0])
+        group = os.getpgid(pid)
+        self.addCleanup(os.killpg, group, signal.SIGKILL)
+        self.assertEqual(output, f"{pid}\nok\n\n" + LEFT.format(group, log_named(output)))
+
+    def test_a_child_that_goes_on_writing_fills_its_log(self):
+        output = self.output("bash", command="(while :; do echo tick; sleep 0.02; done) & echo $!")
+        self.addCleanup(os.killpg, os.getpgid(int(output.split("\n")[0])), signal.SIGKILL)
+        path = log_named(output)
+        size = os.path.getsize(path)
+        self.assertTrue(until(lambda: os.path.getsize(path) > size + 20))
+
+    def test_a_child_with_its_output_elsewhere_costs_nothing(self):
+        started = time.monotonic()
+        output = self.output("bash", command="nohup sleep 30 >/dev/null 2>&1 & echo $!")
+        self.addCleanup(os.kill, int(output), signal.SIGKILL)
+        self.assertLess(time.monotonic() - started, 0.29)
+        os.kill(int(output), 0)
+
+
+class Ended(ToolTest):
+    def cancelled(self, command, progress=lambda tail: None):
+        """Cancels a running command; returns how long the turn then took, in seconds."""
+        cancel = Cancel()
+        marker = self.path("started")
+        times = []
+
+        def cancel_it():
+            until(lambda: os.path.exists(marker))
+            times.append(time.monotonic())
+            cancel.cancel()
+        thread = threading.Thread(target=cancel_it)
+        thread.start()
+        with self.assertRaises(Cancelled):
+            self.run_tool("bash", cancel=cancel, progress=progress, command=command)
+        times.append(time.monotonic())
+        thread.join()
+        return times[1] - times[0]
+
+    def pid(self, name="pid"):
+        with open(self.path(name)) as file:
+            return int(file.read())
+
+    def test_a_timeout_kills_the_command_and_its_children(self):
+        result = self.run_tool("bash", command="sleep 60 & echo $! > pid; echo begun; wait", timeout="0.3")
+        self.assertEqual(result.output, "begun\n\n[timed out after 0.3 s: the command and its children were killed. Give a longer timeout "
+                                        "(at most 600), or start it in the background (read the skill bg-jobs).]")
+        self.assertEqual(result.status, events.FAILED)
+        self.assertTrue(until(lambda: gone(self.pid())))
+
+    def test_a_timeout_waits_for_children_that_ignore_term(self):
+        started = time.monotonic()
+        self.run_tool("bash", command="trap '' TERM; sleep 60 & echo $! > pid; wait", timeout=0.2)
+        self.assertGreater(time.monotonic() - started, 2)
+        self.assertTrue(until(lambda: gone(self.pid())))
+
+    def test_a_timeout_above_the_most_is_lowered(self):
+        space = self.new_space(bash_timeout=1, bash_maxTimeout=1)
+        output = self.output("bash", space, command="sleep 60", timeout=900)
+        self.assertEqual(output, "[timed out after 1 s, the most allowed: the command and its children were killed. "
+                                 "Rather start it in the background (read the skill bg-jobs).]")
+
+    def test_a_cancel_ends_the_turn_at_once_and_the_group_soon(self):
+        took = self.cancelled("sleep 60 & echo $! > pid; echo $$ > shell; touch started; wait")
+        self.assertLess(took, 0.1)
+        self.assertTrue(until(lambda: gone(self.pid()) and gone(self.pid("shell"))))
+
+    def test_a_cancel_kills_what_ignores_term(self):
+        took = self.cancelled("trap '' TERM; sleep 60 & echo $! > pid; touch started; wait")
+        self.assertLess(took, 0.1)
+        self.assertFalse(gone(self.pid()))
+        self.assertTrue(until(lambda: gone(self.pid())))
+
+    def test_a_cancel_reaches_the_command_while_the_client_does_not_read(self):
+        stuck = threading.Event()
+
+        def progress(tail):
+            until(lambda: gone(self.pid()))
+            stuck.set()
+        cancel = Cancel()
+        threading.Thread(target=lambda: (until(lambda: os.path.exists(self.path("started"))), time.sleep(0.4), cancel.cancel())).start()
+        with self.assertRaises(Cancelled):
+            self.run_tool("bash", cancel=cancel, progress=progress, command="echo $$ > pid; touch started; echo x; sleep 60")
+        self.assertTrue(stuck.is_set())
+
+    def test_a_cancel_before_the_start_starts_nothing(self):
+        cancel = Cancel()
+        cancel.cancel()
+        with self.assertRaises(Cancelled):
+            self.run_tool("bash", cancel=cancel, command="touch started")
+        self.assertFalse(os.path.exists(self.path("started")))
+
+    def test_no_thread_is_left_after_a_command(self):
+        self.output("bash", command="true")
+        before = threading.active_count()
+        for _ in range(10):
+            self.output("bash", command="echo x")
+        self.assertTrue(until(lambda: threading.active_count() <= before))
+
+
+class Live(ToolTest):
+    def test_the_tail_is_shown_while_the_command_runs(self):
+        seen = []
+        self.run_tool("bash", progress=seen.append, command=r"printf '\033[31mone\n'; sleep 0.6; echo two; sleep 0.4; echo three")
+        self.assertEqual(seen, ["one\n", "one\ntwo\n"])
+
+    def test_at_most_2000_characters(self):
+        seen = []
+        self.run_tool("bash", progress=seen.append, command="seq 100000; sleep 0.4")
+        self.assertEqual(len(seen[-1]), 2000)
+        self.assertTrue(seen[-1].endswith("\n100000\n"))
+
+
+class Kept(TestCase):
+    """mm.tools.output and mm.tools.logs by themselves."""
+
+    def test_pieces_may_begin_and_end_within_a_character(self):
+        data = "\u00e4\u20ac\U0001f4a1".encode()
+        for start, end, expected in [(0, 9, "\u00e4\u20ac\U0001f4a1"), (1, 9, "\u20ac\U0001f4a1"), (3, 9, "\U0001f4a1"), (0, 8, "\u00e4\u20ac"), (6, 8, "")]:
+            self.assertEqual(decode(data[start:end]), expected)
+
+    def test_the_log_holds_everything_whenever_it_is_asked_for(self):
+        data = os.urandom(3000000)
+        for asked in (0, 100000, 1000000, 2000000):
+            output = Output(1 << 30)
+            for start in range(0, len(data), 50000):
+                if start == asked:
+                    output.log()
+                output.add(data[start:start + 50000])
+            output.close()
+            with open(output.log(), "rb") as file:
+                self.assertEqual(file.read(), data)
+            ends = output.ends()
+            self.assertTrue(data.startswith(ends.beginning) and data.endswith(ends.end))
+            os.unlink(output.log())
+
+    def test_a_disk_that_is_full_costs_only_the_log(self):
+        done = in_a_program("""
+            import resource
+            from mm.tools import logs
+            test.output("bash", command="true")
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+            print(test.output("bash", command="seq 2000").split(chr(10))[200])
+            print(os.listdir(logs.folder()))
+        """)
+        self.assertEqual(done, "[… 1400 lines (6.8 KB) left out; no log could be written: File too large …]\n['pid']\n")
+
+    def test_no_folder_for_logs(self):
+        done = in_a_program("""
+            import tempfile
+            tempfile.tempdir = "/proc/nothing"
+            print(test.output("bash", command="seq 2000").split(chr(10))[200])
+            print(test.output("bash", command="echo x"))
+        """)
+        self.assertEqual(done, "[… 1400 lines (6.8 KB) left out; no log could be written: No such file or directory …]\nx\n")
+
+    def test_the_folder_goes_at_exit_unless_a_log_was_named(self):
+        for command, stays in (("seq 10", False), ("seq 2000", True)):
+            path = in_a_program(f"""
+                from mm.tools import logs
+                print(logs.folder(), end="")
+                test.output("bash", command="{command}")
+            """)
+            self.assertEqual(os.path.exists(path), stays)
+
+    def test_old_folders_of_programs_that_are_gone_are_removed(self):
+        parent = support.scratch_folder()
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        for name, pid, days, more, stays in [
+            ("mm-old", ended.pid, 8, (), False),
+            ("mm-log", ended.pid, 8, ("bash-1.log", "bash-22.log"), False),
+            ("mm-new", ended.pid, 6, ("bash-1.log",), True),
+            ("mm-alive", os.getpid(), 8, ("bash-1.log",), True),
+            ("mm-foreign", None, 8, ("bash-1.log",), True),
+            ("mm-more", ended.pid, 8, ("notes.txt",), True),
+            ("other", ended.pid, 8, (), True),
+        ]:
+            folder = os.path.join(parent, name)
+            os.mkdir(folder)
+            for file in more:
+                open(os.path.join(folder, file), "w").close()
+            if pid:
+                with open(os.path.join(folder, "pid"), "w") as file:
+                    file.write(str(pid))
+            os.utime(folder, (time.time() - days * 86400,) * 2)
+            logs.remove_stale(parent)
+            self.assertEqual(os.path.exists(folder), stays, name)
+        self.assertTrue(os.path.exists(os.path.join(parent, "mm-more", "notes.txt")))
+
+
+def in_a_program(code):
+    """Runs `code` in a Python of its own, with a ToolTest in a folder of its own as `test`; returns what it prints."""
+    start = textwrap.dedent("""
+        import os, sys
+        from tests.tools.calls import ToolTest
+        test = ToolTest()
+        test.setUp()
+    """)
+    done = subprocess.run([sys.executable, "-c", start + textwrap.dedent(code)], cwd=support.PROJECT,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    if done.returncode or done.stderr:
+        raise AssertionError(done.stderr.decode())
+    return done.stdout.decode()
+
+
+def until(condition, seconds=10):
+    """Waits for the condition; whether it came true."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def gone(pid):
+    """Whether the process has ended; a zombie has."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
