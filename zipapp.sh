@@ -4,13 +4,16 @@
 #     sh zipapp.sh [OUTPUT]        OUTPUT is mm.pyz in the current folder unless given
 #     sh zipapp.sh --pythons       prints the interpreters it compiles with, oldest first
 #
-# Inside are the sources in src/ and, for each Python 3.9 to 3.14 found on the PATH and in pyenv, their byte code in a folder
-# named after that Python's cache tag: compiling the sources at each start would take longer than all else that a start does.
-# A Python without such a folder runs the sources. MM_PYTHONS=/path/a:/path/b names the interpreters instead; the first one
-# does the building.
+# Inside are the sources in src/ and, for each Python 3.9 to 3.14 found on the PATH and in pyenv, byte code: compiling the
+# sources would take longer than all else that a start does. A Python without byte code runs the sources. MM_PYTHONS=/path/a:/path/b
+# names the interpreters instead; the first one does the building.
 #
-# The same sources and interpreters give the same bytes. Entries are sorted and carry a fixed date. Each tree is compiled by a
-# fresh interpreter, in a fixed order and with a fixed hash seed, because marshal writes sets in the order of their hashes and
+# Byte code is kept for what `mm -acp` imports until it has answered `initialize` ("start") and for what the first prompt
+# adds ("prompt"), one marshalled dictionary each: an entry for each room would make the archive half as large again and a
+# start a sixth slower. It has no docstrings, annotations or columns, which nothing in mm reads.
+#
+# The same sources and interpreters give the same bytes. Entries are in a fixed order and carry a fixed date. Each Python compiles
+# in a fresh process, in a fixed order and with a fixed hash seed, because marshal writes sets in the order of their hashes and
 # marks values that something else in the process refers to as well.
 set -eu
 
@@ -35,35 +38,106 @@ version=$("$python" -c 'import sys; print("%d %d" % sys.version_info[:2])' 2>/de
 
 project=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
 exec "$python" -I -S - "$project" "${1:-mm.pyz}" <<'PYTHON'
-import json, os, shutil, subprocess, sys, tempfile, zipfile
+import ast, json, os, shutil, subprocess, sys, tempfile, zipfile
+
+# The rooms whose imports, and the imports of those, make a part. A room belongs to the first part that has it.
+PARTS = {"start": ("mm.cli", "mm.config", "mm.fronts.acp.server"),
+         "settings": ("mm.config_file", "mm.schema"),
+         "prompt": ("mm.fronts.acp.prompting", "mm.model.servers")}
+
+# Left to the sources all the same, for the archive's size: the tools on files, 20 ms once a process.
+SOURCES_DO = ("mm.tools.files", "mm.tools.matching", "mm.tools.similar", "mm.tools.edit_file", "mm.tools.read_file",
+              "mm.tools.write_file")
 
 # Runs in every interpreter that might be used.
 IDENTIFY = "import json, sys; print(json.dumps([sys.version_info[:], sys.implementation.cache_tag, sys.executable]))"
 
-# Runs in every interpreter that is used, with the project, the folder to fill and the sources as arguments. The third name
-# given to py_compile is what tracebacks show: the path inside the project.
-COMPILE = """
+# Runs in every interpreter that is used, with the project, the folder to write to, and the parts as JSON: {part: {room: path
+# inside the project}}. That path is also what tracebacks show.
+COMPILE = r"""
 import sys
 del sys.path[0]
-import os, py_compile
-project, tree, *sources = sys.argv[1:]
-for source in sources:
-    try:
-        py_compile.compile(os.path.join(project, source), os.path.join(tree, source + "c"), source, doraise=True,
-                           invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-    except py_compile.PyCompileError as error:
-        sys.exit("%s, line %s: %s" % (source, getattr(error.exc_value, "lineno", "?"), error.exc_type_name))
+import ast, importlib.util, json, marshal, os
+FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef
+
+def lean(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, FUNCTIONS):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+        if isinstance(node, FUNCTIONS + (ast.ClassDef, ast.Module)) and ast.get_docstring(node, clean=False) is not None:
+            node.body[:1] = [] if node.body[1:] else [ast.copy_location(ast.Pass(), node.body[0])]
+    return tree
+
+project, folder, parts = sys.argv[1:]
+magic = int.from_bytes(importlib.util.MAGIC_NUMBER[:2], "little")
+for part, rooms in json.loads(parts).items():
+    codes = {}
+    for room, path in rooms.items():
+        with open(os.path.join(project, path), "rb") as file:
+            try:
+                code = compile(lean(ast.parse(file.read())), path, "exec", dont_inherit=True)
+            except SyntaxError as error:
+                sys.exit("%s, line %s: %s" % (path, error.lineno, error.msg))
+        codes[room] = path.endswith("__init__.py"), code
+    with open(os.path.join(folder, "%s.%d.%s" % (sys.implementation.cache_tag, magic, part)), "wb") as file:
+        marshal.dump(codes, file)
 """
 
 # The lines down to the first exit also run on Pythons that are too old for the rest. The archive's path is made absolute
 # because rooms are imported late, when the process may have moved to another folder.
-MAIN = """\
-import os, sys
+MAIN = r"""import os, sys
 if sys.version_info < (3, 9):
-    sys.stderr.write("mm: Python 3.9 or later is needed, this is %d.%d\\n" % sys.version_info[:2])
+    sys.stderr.write("mm: Python 3.9 or later is needed, this is %d.%d\n" % sys.version_info[:2])
     sys.exit(2)
+import importlib.machinery, importlib.util, marshal, zipimport
 archive = os.path.abspath(sys.path[0])
-sys.path[:1] = [os.path.join(archive, sys.implementation.cache_tag or "src"), os.path.join(archive, "src")]
+sys.path[0] = os.path.join(archive, "src")
+entries = zipimport.zipimporter(archive)
+version = "%s.%d." % (sys.implementation.cache_tag, int.from_bytes(importlib.util.MAGIC_NUMBER[:2], "little"))
+
+class Rooms:
+    # Finds and loads the rooms that are here as byte code for this Python; all others are found in src/ without it.
+    parts = {}
+    get_data = entries.get_data
+
+    @classmethod
+    def room(cls, name):
+        for part in "start", "settings", "prompt":
+            if part not in cls.parts:
+                try:
+                    cls.parts[part] = marshal.loads(entries.get_data(version + part))
+                except OSError:
+                    cls.parts[part] = {}
+            if name in cls.parts[part]:
+                return cls.parts[part][name]
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        room = cls.room(name) if name == "mm" or name.startswith("mm.") else None
+        if room:
+            place = os.path.join(sys.path[0], *name.split("."))
+            file = os.path.join(place, "__init__.py") if room[0] else place + ".py"
+            spec = importlib.machinery.ModuleSpec(name, cls, origin=file, is_package=room[0])
+            spec.has_location = True
+            if room[0]:
+                spec.submodule_search_locations.append(place)
+            return spec
+
+    @classmethod
+    def create_module(cls, spec):
+        return None
+
+    @classmethod
+    def exec_module(cls, module):
+        exec(cls.room(module.__name__)[1], module.__dict__)
+
+    @classmethod
+    def get_source(cls, name):
+        return cls.get_data(sys.modules[name].__file__).decode()
+
+sys.meta_path.insert(0, Rooms)
 from mm.cli import script
 script()
 """
@@ -92,7 +166,7 @@ def interpreters():
     return sorted((version, tag, path) for tag, (version, path) in found.items())
 
 
-def files(project):
+def package_files(project):
     """The package's files, as paths inside the project: sources, and what they read at run time."""
     for folder, folders, names in os.walk(os.path.join(project, "mm")):
         folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]
@@ -101,21 +175,56 @@ def files(project):
                 yield os.path.relpath(os.path.join(folder, name), project)
 
 
-def compile_trees(project, sources, folder):
-    """Fills folder/<cache tag>/ with the byte code of each Python, all of them at once."""
+def parts_of(project, sources):
+    """{part: {room: path}}, in a fixed order."""
+    paths, uses = {}, {}
+    for path in sources:
+        room = path[:-len(".py")].replace(os.sep, ".")
+        room = room[:-len(".__init__")] if room.endswith(".__init__") else room
+        with open(os.path.join(project, path), "rb") as file:
+            try:
+                paths[room], uses[room] = path, imports(ast.parse(file.read()))
+            except SyntaxError as error:
+                sys.exit("zipapp.sh: %s, line %s: %s" % (path, error.lineno, error.msg))
+    taken, parts = set(SOURCES_DO), {}
+    for part, roots in PARTS.items():
+        found, todo = set(), list(roots)
+        while todo:
+            room = todo.pop()
+            if room in paths and room not in taken:
+                taken.add(room)
+                found.add(room)
+                todo += uses[room] + [room.rpartition(".")[0]]
+        parts[part] = {room: paths[room] for room in sorted(found)}
+    return parts
+
+
+def imports(tree):
+    """The names that a source imports as it is imported itself, not in a function; relative imports are not used in mm."""
+    found = []
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found += [node.module] + ["%s.%s" % (node.module, alias.name) for alias in node.names]
+    return found
+
+
+def compile_parts(project, parts, folder):
+    """Fills the folder with the byte code of each Python, all of them at once."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     environment["PYTHONHASHSEED"] = "0"
-    running = [(path, subprocess.Popen([path, "-s", "-S", "-c", COMPILE, project, os.path.join(folder, tag)] + sources,
+    running = [(path, subprocess.Popen([path, "-s", "-S", "-X", "no_debug_ranges", "-c", COMPILE, project, folder, json.dumps(parts)],
                                        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment))
-               for _, tag, path in interpreters()]
+               for _, _, path in interpreters()]
     for path, process in running:
         problem = process.communicate()[1].decode("utf-8", "replace").strip()
         if process.returncode:
             sys.exit("zipapp.sh: %s (%s)" % (problem.split("\n")[-1], path))
 
 
-def write_archive(stream, trees):
-    """`trees` are (folder, prefix in the archive, paths in both)."""
+def write_archive(stream, files):
+    """`files` are (name in the archive, path), in their order."""
     stream.write(b"#!/usr/bin/env python3\n")
     with zipfile.ZipFile(stream, "w") as archive:
         def add(name, content):
@@ -123,10 +232,9 @@ def write_archive(stream, trees):
             entry.create_system, entry.external_attr = 3, 0o100644 << 16
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED, 9)
         add("__main__.py", MAIN)
-        for folder, prefix, paths in trees:
-            for path in paths:
-                with open(os.path.join(folder, path), "rb") as file:
-                    add(os.path.join(prefix, path), file.read())
+        for name, path in files:
+            with open(path, "rb") as file:
+                add(name, file.read())
 
 
 def build(project, output):
@@ -134,17 +242,17 @@ def build(project, output):
         sys.exit("zipapp.sh: %s is a folder" % output)
     if not os.path.isdir(os.path.dirname(output)):
         sys.exit("zipapp.sh: there is no folder %s" % os.path.dirname(output))
-    paths = sorted(files(project))
-    sources = [path for path in paths if path.endswith(".py")]
+    paths = sorted(package_files(project))
     with tempfile.TemporaryDirectory(prefix="mm-zipapp-") as folder:
-        compile_trees(project, sources, folder)
-        trees = [(project, "", ["LICENSE"]), (project, "src", paths)]
-        trees += [(folder, "", [os.path.join(tag, path + "c") for path in sources]) for tag in sorted(os.listdir(folder))]
+        compile_parts(project, parts_of(project, [path for path in paths if path.endswith(".py")]), folder)
+        files = [(name, os.path.join(folder, name)) for name in sorted(os.listdir(folder))]
+        files += [("LICENSE", os.path.join(project, "LICENSE"))]
+        files += [(os.path.join("src", path), os.path.join(project, path)) for path in paths]
         # Written beside the output and then moved over it: whoever starts mm meanwhile gets the old one or the new one.
         descriptor, unfinished = tempfile.mkstemp(prefix=".mm-", dir=os.path.dirname(output))
         try:
             with open(descriptor, "wb") as stream:
-                write_archive(stream, trees)
+                write_archive(stream, files)
             umask = os.umask(0)
             os.umask(umask)
             os.chmod(unfinished, 0o777 & ~umask)

@@ -15,10 +15,10 @@ PROJECT_FILE = os.path.join(".mm", "config.json")
 
 def home(environ) -> str | None:
     """The home folder, absolute, or None where there is none."""
-    for path in (environ.get("HOME"), environ.get("USERPROFILE"), _account_home()):
+    for path in (environ.get("HOME"), environ.get("USERPROFILE")):
         if path and os.path.isabs(path):
             return path
-    return None
+    return _account_home()
 
 
 def config_folder(environ, platform: str = sys.platform) -> str | None:

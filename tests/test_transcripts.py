@@ -45,16 +45,14 @@ class Transcripts(unittest.TestCase):
         cls.pool.shutdown()
 
     def check(self, name: str) -> None:
-        if not self.plays:
-            self.plays.update((each, self.pool.submit(play, each)) for each in wanted())
-        told = self.plays[name].result() if name in self.plays else play(name)
+        """Plays this file, and the next ones ahead: the tests run in the order of their names."""
+        place = FILES.index(name)
+        for each in FILES[place:place + AT_ONCE]:
+            if each not in self.plays:
+                self.plays[each] = self.pool.submit(play, each)
+        told = self.plays[name].result()
         if told:
             self.fail("\n" + told)
-
-
-def wanted() -> list:
-    """The files to play ahead: all of them, unless single tests were named on the command line."""
-    return [] if any("Transcripts.test_" in argument or argument.startswith("-k") for argument in sys.argv) else FILES
 
 
 def add_test(name: str) -> None:

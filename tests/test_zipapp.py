@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import importlib.util
 import marshal
 import os
 import shutil
@@ -14,8 +15,11 @@ import zipfile
 
 import mm
 from tests import support
+from tests.bench.measures import SIZE_LIMIT
+from tests.test_layout import START_ROOMS
 
-TAG = sys.implementation.cache_tag
+# How the names of this Python's byte code begin.
+OURS = "%s.%d." % (sys.implementation.cache_tag, int.from_bytes(importlib.util.MAGIC_NUMBER[:2], "little"))
 
 
 def copy_of_the_project(name: str, original: str = support.PROJECT) -> str:
@@ -89,7 +93,8 @@ class Building(unittest.TestCase):
         with zipfile.ZipFile(support.pyz()) as archive:
             usual = {name for name in archive.namelist() if name.startswith("src/")}
         self.assertEqual({name for name in names if name.startswith("src/")}, usual | {"src/mm/skills/bundled/x/SKILL.md"})
-        self.assertNotIn(TAG + "/mm/skills/bundled/x/SKILL.md", names)
+        self.assertEqual({name for name in names if not name.startswith("src/")},
+                         {"__main__.py", "LICENSE", OURS + "start", OURS + "settings", OURS + "prompt"})
 
     def test_a_broken_source_is_one_line_and_leaves_the_old_file(self):
         project = copy_of_the_project("project")
@@ -156,18 +161,33 @@ class ThePythonThatBuilds(unittest.TestCase):
         path = self.programs(python3='exec "%s" "$@"' % sys.executable, **stand_ins)
         target = os.path.join(support.scratch_folder(), "mm.pyz")
         self.assertEqual(build(target, PATH=path, MM_PYTHONS=None).stdout, "")
-        self.assertEqual(trees(target), {"src", TAG})
+        self.assertEqual(pythons(target), {OURS})
 
     def test_named_ones_must_run(self):
         self.assertEqual(build(MM_PYTHONS=sys.executable + ":/no/python3").stdout, "zipapp.sh: /no/python3 does not run\n")
 
 
-def trees(path: str) -> set:
+def pythons(path: str) -> set:
+    """The Pythons whose byte code an archive holds, as OURS."""
     with zipfile.ZipFile(path) as archive:
-        return {name.split("/")[0] for name in archive.namelist() if "/" in name}
+        return {name.rpartition(".")[0] + "." for name in archive.namelist() if name.endswith(".start")}
+
+
+def without_byte_code(path: str) -> str:
+    """A copy of an archive as a Python sees it for which there was no byte code."""
+    target = os.path.join(support.scratch_folder(), "mm.pyz")
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(target, "w") as bare:
+        for entry in archive.infolist():
+            if not entry.filename.startswith(OURS):
+                bare.writestr(entry, archive.read(entry))
+    return target
 
 
 class TheArchive(unittest.TestCase):
+    def parts(self) -> dict:
+        with zipfile.ZipFile(support.pyz()) as archive:
+            return {part: marshal.loads(archive.read(OURS + part)) for part in ("start", "settings", "prompt")}
+
     def test_is_undated_and_deflated_behind_its_first_line(self):
         with open(support.pyz(), "rb") as file:
             self.assertEqual(file.readline(), b"#!/usr/bin/env python3\n")
@@ -176,28 +196,44 @@ class TheArchive(unittest.TestCase):
                              {((1980, 1, 1, 0, 0, 0), zipfile.ZIP_DEFLATED)})
             self.assertIsNone(archive.testzip())
 
-    def test_holds_the_byte_code_of_every_source(self):
-        with zipfile.ZipFile(support.pyz()) as archive:
-            names = archive.namelist()
-        sources = {name[len("src/"):] for name in names if name.startswith("src/") and name.endswith(".py")}
-        self.assertIn("mm/cli.py", sources)
-        for tree in trees(support.pyz()) - {"src"}:
-            self.assertEqual({name[len(tree) + 1:-1] for name in names if name.startswith(tree + "/")}, sources)
+    def test_stays_small(self):
+        if len(pythons(support.pyz())) > 5:
+            self.skipTest("the limit is for five Pythons")
+        self.assertLessEqual(os.path.getsize(support.pyz()), SIZE_LIMIT)
 
-    def test_has_byte_code_that_is_never_checked_and_names_its_source(self):
-        with zipfile.ZipFile(support.pyz()) as archive:
-            data = archive.read(TAG + "/mm/cli.py" + "c")
-        self.assertEqual(data[4:8], b"\x01\x00\x00\x00")
-        self.assertEqual(marshal.loads(data[16:]).co_filename, "mm/cli.py")
+    def test_has_the_byte_code_of_the_start_in_one_piece(self):
+        self.assertEqual(set(self.parts()["start"]), START_ROOMS)
+
+    def test_has_the_byte_code_of_the_first_prompt(self):
+        self.assertLess({"mm.engine.turn", "mm.model.chat"}, set(self.parts()["prompt"]))
+
+    def test_has_byte_code_that_names_its_source(self):
+        is_package, code = self.parts()["start"]["mm.cli"]
+        self.assertEqual((is_package, code.co_filename), (False, "mm/cli.py"))
 
     def test_runs_the_sources_where_the_byte_code_is_missing(self):
-        target = os.path.join(support.scratch_folder(), "mm.pyz")
-        with zipfile.ZipFile(support.pyz()) as archive, zipfile.ZipFile(target, "w") as bare:
-            for entry in archive.infolist():
-                if not entry.filename.startswith(TAG + "/"):
-                    bare.writestr(entry, archive.read(entry))
-        done = subprocess.run([sys.executable, "-I", "-S", target, "--version"], env=support.environment(), stdout=subprocess.PIPE)
+        done = subprocess.run([sys.executable, "-I", "-S", without_byte_code(support.pyz()), "--version"],
+                              env=support.environment(), stdout=subprocess.PIPE)
         self.assertEqual(done.stdout.decode(), "v%s\n" % mm.__version__)
+
+    def test_rooms_read_the_files_beside_them_and_tracebacks_name_rooms(self):
+        project = copy_of_the_project("project")
+        write(os.path.join(project, "mm", "cli.py"), b"""
+import os
+def script():
+    os.chdir("/")
+    print(__loader__.get_data(os.path.join(os.path.dirname(__file__), "skills", "x.md")).decode())
+    raise ValueError("a bug")
+""")
+        write(os.path.join(project, "mm", "skills", "x.md"), b"a skill")
+        target = os.path.join(project, "mm.pyz")
+        self.assertEqual(build(target, project=project).stdout, "")
+        for archive in (target, without_byte_code(target)):
+            # By a relative path, which means something else once the process has moved.
+            done = subprocess.run([sys.executable, "mm.pyz"], cwd=os.path.dirname(archive), env=support.environment(),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual(done.stdout, b"a skill\n", done.stderr.decode())
+            self.assertRegex(done.stderr.decode(), r'mm/cli\.py", line 6, in script')
 
     def test_finds_its_rooms_after_the_process_has_moved(self):
         # Started by a relative path, in another folder than the one it works in, with rooms to import at the first prompt.

@@ -1,9 +1,9 @@
 """Writes the transcript of a live session: `mm --record FILE -acp`. docs/transcripts.md is the reference of the format.
 
 It is told the lines of the protocol (trace), of stderr (stderr) and of the model server (request, data, status), from
-whatever thread they pass through; one lock keeps them in the order in which they came. Each line is written and flushed
-at once, so that a process that is killed leaves what happened until then. Two things are held back for a moment: pieces of
-a streamed text that may be the beginning of a path or a secret (redaction.Pieces), and a cancel, see _cancelled.
+whatever thread they pass through; one lock keeps them in the order in which they came. Each line is written at once, so
+that a process that is killed leaves what happened until then. Two things are held back for a moment: pieces of a streamed
+text that may be the beginning of a path or a secret (redaction.Pieces), and a cancel (_release).
 
 Nothing here ends or blocks the session: when the file cannot be written, one line on stderr says so and recording is over.
 """
@@ -47,12 +47,13 @@ def _safely(method):
                 method(self, *arguments)
                 return
             except Exception as error:  # whatever it is, the session is worth more than its transcript
+                why = "{}: {}".format(type(error).__name__, error)
                 file, self._file = self._file, None
         try:
             file.close()
         except OSError:
             pass
-        log.line("mm: recording stopped: {}: {}".format(type(error).__name__, error))
+        log.line("mm: recording stopped: " + why)
 
     return guarded
 
@@ -77,14 +78,19 @@ class Recorder:
         self._cancels = []  # lines held back
         self._streaming = False  # a model request has not got the end of its answer
         self._messages, self._tools, self._model = [], [], None
-        self._line("#", HEADER.format(__version__, ".".join(map(str, sys.version_info[:3])), sys.platform)[2:])
-        settings = _settings(config) if config is not None else {}
-        if settings:
-            self._line("#", "config: " + transcript.written(self._redaction.sent(settings)))
         home = os.path.expanduser("~")
         if is_private_folder(folder) and not (home + os.sep).startswith(folder + os.sep):
             self._know_folder(folder)
+        try:
+            self._head(_settings(config) if config is not None else {})
+        except OSError as error:
+            raise UserError("--record {}: {}".format(path, error.strerror), exit_code=2) from None
         atexit.register(self.close)
+
+    def _head(self, settings) -> None:
+        self._line("#", HEADER.format(__version__, ".".join(map(str, sys.version_info[:3])), sys.platform)[2:])
+        if settings:
+            self._line("#", "config: " + transcript.written(self._redaction.sent(settings)))
 
     # ---------------------------------------------------------------- what is told
 
@@ -157,14 +163,13 @@ class Recorder:
 
     def _received(self, text, message) -> None:
         method = message.get("method") if isinstance(message, dict) else None
-        if method in ("session/new", "session/load"):
-            self._look_at_session(message)
+        masked = method in ("session/new", "session/load") and self._look_at_session(message)
         if message is None:
             line = self._plain(text)
         else:
             redacted = self._redaction.sent(message)
             # As it came, where nothing had to be replaced: the way it is written may be what matters.
-            line = transcript.escape(text) if redacted == message else transcript.written(redacted)
+            line = transcript.escape(text) if redacted == message and not masked else transcript.written(redacted)
         if method in ("session/cancel", "$/cancel_request") and self._streaming:
             self._cancels.append(line)
             return
@@ -192,8 +197,9 @@ class Recorder:
             result["agentInfo"]["version"] = mark("any")
         self._line("<*" if kind == "available_commands_update" else "<", transcript.written(message))
 
-    def _look_at_session(self, message) -> None:
-        """The session's folder becomes <cwd>; what its MCP servers are given may be secret."""
+    def _look_at_session(self, message) -> bool:
+        """The session's folder becomes <cwd>; what its MCP servers are given may be secret: whether any was masked."""
+        masked = False
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
         folder = params.get("cwd")
@@ -207,6 +213,8 @@ class Recorder:
                     if isinstance(pair, dict) and "value" in pair:
                         self._redaction.add_secret(pair["value"])
                         pair["value"] = MASKED
+                        masked = True
+        return masked
 
     def _know_folder(self, folder: str) -> None:
         """The first folder is <cwd>, others get a place below it."""
@@ -268,7 +276,10 @@ class Recorder:
 
     def _write_event(self, event, line) -> None:
         redacted = self._redaction.sent(event)
-        if line is not None and redacted == event:
+        short = _short(redacted)
+        if short:
+            self._line("=", transcript.written(short))
+        elif line is not None and redacted == event:
             self._line("=", transcript.escape(line))
         else:
             self._line("=", "data: " + transcript.written(redacted))
@@ -286,8 +297,9 @@ class Recorder:
         return transcript.unmark(self._redaction.sent(text))
 
     def _line(self, sign: str, text: str) -> None:
-        self._file.write("{} {}\n".format(sign, " ".join(text.split("\n"))))
-        self._file.flush()
+        # One write for one line: a process that is killed leaves whole lines.
+        line = "{} {}\n".format(sign, " ".join(text.split("\n")))
+        self._file.write(line.encode("utf-8", "backslashreplace"))
 
 
 def _create(path: str):
@@ -300,7 +312,7 @@ def _create(path: str):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
         raise UserError("--record {}: {}".format(path, error.strerror), exit_code=2) from None
-    return open(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="\n")
+    return open(descriptor, "wb", buffering=0)
 
 
 def _settings(config) -> dict:
@@ -344,6 +356,21 @@ def _choice(event) -> dict:
 
 def _is_last(event) -> bool:
     return bool(_choice(event).get("finish_reason") or event.get("error"))
+
+
+def _short(event) -> dict:
+    """An event that is a piece of text and nothing else, as an "=" line says it: all but a few of a stream's lines."""
+    choice = _choice(event)
+    if set(event) - {"id", "object", "created", "model", "system_fingerprint", "choices"} or len(event.get("choices") or ()) != 1:
+        return {}
+    if set(choice) - {"index", "delta", "finish_reason", "logprobs"} or choice.get("finish_reason") or choice.get("logprobs"):
+        return {}
+    delta = choice.get("delta")
+    if not isinstance(delta, dict) or len(delta) != 1:
+        return {}
+    (name, text), = delta.items()
+    key = {"content": "text", "reasoning_content": "thought"}.get(name)
+    return {key: text} if key and isinstance(text, str) else {}
 
 
 def _piece(event):

@@ -53,7 +53,8 @@ class Redaction:
     def __init__(self, home: str = "", secrets=()):
         self._known = {}  # text -> what is written for it, None for a secret
         self._ids = {}
-        self._pattern = None
+        self._pattern = None  # of what is known; made anew when something is added
+        self._shortest = 0
         if is_private_folder(home):
             self.add_folder(home, mark("home"))
         for secret in secrets:
@@ -111,13 +112,16 @@ class Redaction:
         return self._value(value, sent)
 
     def _text(self, text, sent):
+        pattern = self._regex()
+        if len(text) < self._shortest:  # nothing to be found: nearly all pieces of a stream
+            return text
         masked = MASKED if sent else _ANY
 
         def known(found):
             instead = self._known[found.group(0)]
             return masked if instead is None else instead
 
-        text = self._regex().sub(known, text)
+        text = pattern.sub(known, text)
         text = _KNOWN_SECRETS.sub(masked, text)
         if not sent:
             for pattern, placeholder in _CHANGING:
@@ -136,6 +140,7 @@ class Redaction:
             # A folder ends at the end of a name: /home/ann is no part of /home/anna.
             parts = [re.escape(known) + ("" if self._known[known] is None else r"(?![\w-])") for known in longest_first]
             self._pattern = re.compile("|".join(parts) or r"(?!)")
+            self._shortest = min([len(known) for known in longest_first] + [SHORTEST_SECRET])
         return self._pattern
 
 

@@ -15,8 +15,10 @@ from mm.model.loopback import DONE, EVENT_STREAM, Reply, error_reply, sse
 def reply(lines, names: dict, model: str, stop: threading.Event) -> Reply:
     """The answer that the "=" lines of one request describe; placeholders are filled from `names`.
 
-    Blocks, until `stop` is set, where the lines begin with a `hang`: the client then waits for the headers.
+    Blocks, until `stop` is set, where there is no line or the first one is a `hang`: the client then waits for the headers.
     """
+    if not lines:
+        stop.wait()
     script = [_Step(fill(line.text, names), line.value is None) for line in lines]
     waited = 0
     while waited < len(script) and _wait(script[waited], stop):

@@ -30,13 +30,14 @@ _LINE_SHOWN = 80
 # How much of the conversation a summary repeats.
 _FACTS = 20
 _FACT_SHOWN = 200
+_SAID = "the user said: "
 
 # What the last user message must hold to be the request for a summary that /compact makes.
 _SUMMARY = re.compile(r"(?is)(?=.*\b(summar|hand-?over)).*\bconversation\b")
 
 _LIST_FILES = re.compile(r"(?i)\b(list|show|see|what)\b.*\b(files|folder|directory)\b|^\s*ls\s*$")
 
-_WORDS = re.compile(r"\s*\S+\s*?(?=\s|$)|\s+")
+_WORDS = re.compile(r"\s*\S+|\s+")
 
 # One line of the table: the word before the colon, what follows it, the tool it calls (None: none), what it does in
 # the words of the documentation, and `act`, which takes what follows and returns the tool's arguments, a _Step, or None
@@ -145,7 +146,7 @@ def _obey(text: str, offered: set, is_first: bool):
         if directive.tool and directive.tool not in offered:
             said.append(NOT_OFFERED % directive.tool)
         elif wanted is None:
-            said.append(f"`{word}:` wants {directive.argument}.")
+            said.append(f"`{word}:` wants {directive.argument}")
         elif directive.tool:
             calls.append((directive.tool, wanted))
         elif wanted.status:
@@ -198,12 +199,14 @@ def _summary(messages: list) -> str:
     users = [_text(message) for message in messages[:-1] if message.get("role") == "user"]
     if not users:  # the conversation may also come as a transcript inside the request itself
         users = re.findall(r"(?m)^user: *(.+)", _text(messages[-1]))
-    facts = [" ".join(text.split())[:_FACT_SHOWN] for text in users if text.strip()]
+    facts = []
+    for text in users:  # one of them may be an earlier summary
+        facts += re.findall(rf"(?m)^- {_SAID}(.+)", text) or [" ".join(text.split())[:_FACT_SHOWN]]
     called = [_function(call).get("name") or "" for message in messages for call in message.get("tool_calls") or ()]
     done = [f"{name} was called {called.count(name)} time(s)" for name in dict.fromkeys(called)]
-    return "\n".join(["Goal", *(f"- the user said: {fact}" for fact in facts[:1]), "Done", *(f"- {line}" for line in done),
-                      "Rules from the user", *(f"- the user said: {fact}" for fact in facts[1:][-_FACTS:]),
-                      "Next step", "- wait for the user"])
+    parts = (("Goal", [_SAID + fact for fact in facts[:1]]), ("Rules from the user", [_SAID + fact for fact in facts[1:][-_FACTS:]]),
+             ("Done", done), ("Next step", ["wait for the user"]))
+    return "\n\n".join("\n".join([head, *(f"- {line}" for line in lines)]) for head, lines in parts if lines)
 
 
 def _stream(step: _Step, calls: list, prompt_size: int):

@@ -157,7 +157,6 @@ def send(server: Server, path: str, body: bytes | None, cancel: Cancel, timeout:
     registration = cancel.on_cancel(line.shut)
     try:
         response = opener.open(request)
-        cancel.check()
     except BaseException as error:
         registration.forget()
         line.close()
@@ -166,8 +165,9 @@ def send(server: Server, path: str, body: bytes | None, cancel: Cancel, timeout:
         cancel.check()
         raise _explained(error, server.url, line, in_answer=False) from None
     answer = Exchange(response, line, registration, cancel, server.url)
-    if 300 <= answer.status < 400:
+    if cancel.cancelled or 300 <= answer.status < 400:
         answer.close()
+        cancel.check()
         raise _redirected(answer, server.url)
     return answer
 

@@ -28,7 +28,7 @@ class Decoder:
     """Turns one body into objects. `done` once [DONE] was there: nothing after it counts."""
 
     def __init__(self, tap=None):
-        """`tap(line)`, if given, is told each line that carries data."""
+        """`tap(line)`, if given, is told each object as the one data line that makes it, and the [DONE]."""
         self.done = False
         self.dropped = 0  # events that were no JSON object
         self.started = False  # whether any byte but blanks was there
@@ -104,22 +104,21 @@ class Decoder:
             return
         name, _, value = line.partition(":")
         if name == "data":
-            self._data(value.strip(), line, objects)
+            self._data(value.strip(), objects)
         elif name == "event":
             self._event = value.strip()
         elif name == "error":
-            self._tell(line)
-            objects.append({"error": _loads(value) or value.strip() or _NO_WORDS})
+            self._emit({"error": _loads(value) or value.strip() or _NO_WORDS}, objects)
         elif line[0] == "{":
             value = _loads(line)
             if isinstance(value, dict):
-                self._tell("data: " + line)
-                objects.append(value)
+                self._emit(value, objects)
 
-    def _data(self, value: str, line: str, objects: list) -> None:
-        self._tell(line)
+    def _data(self, value: str, objects: list) -> None:
         if value == "[DONE]":
             self.done = True
+            if self._tap:
+                self._tap("data: [DONE]")
             return
         if not value:
             return
@@ -133,7 +132,7 @@ class Decoder:
             self._held = []
             self.dropped += 1
         if self._event == "error":  # an error without a word is an error
-            objects.append({"error": _NO_WORDS})
+            self._emit({"error": _NO_WORDS}, objects)
         self._event = ""
 
     def _complete(self, objects: list) -> bool:
@@ -147,21 +146,22 @@ class Decoder:
         if self._event == "error":
             self._event = ""
             value = value if value.get("error") else {"error": value}
-        objects.append(value)
+        self._emit(value, objects)
         return True
 
     def _whole(self, text: str) -> list:
         """A body that began with `{`: one object, or one a line."""
         value = _loads(text)
-        values = [value] if value is not None else [_loads(line) for line in text.split("\n")]
-        objects = [value for value in values if isinstance(value, dict)]
-        for value in objects:
-            self._tell("data: " + json.dumps(value))
+        objects = []
+        for value in [value] if value is not None else map(_loads, text.split("\n")):
+            if isinstance(value, dict):
+                self._emit(value, objects)
         return objects
 
-    def _tell(self, line: str) -> None:
+    def _emit(self, value: dict, objects: list) -> None:
+        objects.append(value)
         if self._tap:
-            self._tap(line)
+            self._tap("data: " + json.dumps(value))
 
 
 def _loads(text: str):

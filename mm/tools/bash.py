@@ -38,6 +38,8 @@ LIVE = 0.25
 # A NUL within so many bytes from the start makes an output binary.
 BINARY_PROBE = 8 * 1024
 
+# The model server's key is mm's own: no command needs it, and no output should show it.
+_WITHHELD = ("MM_API_KEY",)
 # Nobody can answer a question or leave a pager or an editor.
 _ENVIRONMENT = dict(pair.split("=", 1) for pair in (
     "TERM=dumb NO_COLOR=1 PAGER=cat GIT_PAGER=cat MANPAGER=cat LESS=-FRX "
@@ -87,7 +89,8 @@ def _too_long():
 def _start(argv, folder):
     if not os.path.isdir(folder):
         raise ToolError(f"[{NAME}: the working directory {folder} does not exist]")
-    environment = {**os.environ, **_ENVIRONMENT}
+    environment = {name: value for name, value in os.environ.items() if name not in _WITHHELD}
+    environment.update(_ENVIRONMENT)
     try:
         return child.start(argv, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     except OSError as error:
@@ -214,13 +217,14 @@ class _Run:
             return f"[binary output, {size(ends.size)}; {self._log('it is in {}')}]"
         limit = self._space.shown_limit(self._space.config.bash_max_output)
         if ends.end is None:
-            text = clean_terminal(decode(ends.beginning)).rstrip("\n")
+            text = clean_terminal(decode(ends.beginning, False, False)).rstrip("\n")
             head, tail = head_and_tail(text, limit, SHOWN_LINES)
             count, total = text.count("\n") + 1, len(text.encode("utf-8"))
         else:
             first = ends.beginning[:ends.beginning.rfind(b"\n") + 1] or ends.beginning
             last = ends.end[ends.end.find(b"\n") + 1:] or ends.end
-            first, last = (clean_terminal(decode(part)).rstrip("\n") for part in (first, last))
+            first = clean_terminal(decode(first, False, True)).rstrip("\n")
+            last = clean_terminal(decode(last, True, False)).rstrip("\n")
             head, tail = head_and_tail(first, limit, SHOWN_LINES, last)
             count, total = ends.newlines + (not ends.end.endswith(b"\n")), ends.size
         shown = "\n".join(head)

@@ -71,7 +71,7 @@ def _find(space, place, before, document, old, new, replace_all):
     if match:
         problem = _ambiguous(place, document, match)
     else:
-        problem = _nearest(place, document, old, space.shown_limit)
+        problem = _nearest(place, document, old, space.shown_limit(files.SHOWN))
     if failures >= FAILURES and len(document.lines) <= REWRITTEN_LINES:
         problem = _whole(space, place, before, document) or problem
     raise ToolError(problem)
@@ -87,10 +87,9 @@ def _ambiguous(place, document, match):
             "Copy it exactly, with surrounding lines to make it unique.]")
 
 
-def _nearest(place, document, old, shown_limit):
+def _nearest(place, document, old, most):
     first, after = matching.nearest(document, old)
-    lines = [cut_line(line) for line in document.lines[first:after]]
-    text = "\n".join(lines)[:shown_limit(40000)]
+    text = "\n".join(map(cut_line, document.lines[first:after]))[:most]
     return (f"[{NAME}: old_string is not in {place.given}. The nearest text is lines {first + 1}-{after}:]\n{text}\n"
             "[copy old_string from these lines exactly.]")
 
@@ -98,7 +97,7 @@ def _nearest(place, document, old, shown_limit):
 def _whole(space, place, before, document):
     """The whole file, to be written anew; None where it is too much for the model's window."""
     text = document.flat if document.endings[-1] else document.flat + "\n"
-    if len(text) > space.shown_limit(40000):
+    if len(text) > space.shown_limit(files.SHOWN):
         return None
     space.saw_whole(place.real, files.digest(before))
     return f"{text}[{NAME} has failed twice on {place.given}. Send the whole new file with write_file.]"

@@ -1,18 +1,18 @@
 """Opening, decoding and replacing files, alike for all file tools.
 
-Only regular files are opened: a FIFO would block the turn, a device may act on being opened. A file is replaced in one
-step, so that whoever reads it meanwhile, or a crash, sees the old or the new bytes and nothing between.
+A file is replaced in one step, so that whoever reads it meanwhile, or a crash, sees the old or the new bytes and nothing
+between. The new file is made beside the old one, with its mode; other names of the old one (hard links) keep the old bytes.
 """
 
 from __future__ import annotations
 
 import codecs
 import os
-import secrets
 import stat
 import time
 from collections import namedtuple
 
+from mm import regular_file
 from mm.text import one_line, replace_surrogates, size
 from mm.tools.tool import ToolError
 
@@ -20,6 +20,8 @@ from mm.tools.tool import ToolError
 SIZE_LIMIT = 50 * 1024 * 1024
 # A NUL within so many bytes from the start makes a file binary.
 BINARY_PROBE = 8 * 1024
+# What a result shows of a file, in characters, where the model's window is not smaller.
+SHOWN = 40000
 # At most so many names of a directory are listed.
 LISTED = 200
 
@@ -39,27 +41,23 @@ def title(tool_name, place) -> str:
 def read(tool_name, place) -> bytes | None:
     """The file's bytes, None if there is no such file. Raises ToolError for what is no file to read."""
     try:
-        _check(tool_name, place, os.stat(place.real))
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
-        with open(os.open(place.real, flags), "rb") as file:
-            _check(tool_name, place, os.fstat(file.fileno()))  # it may have been exchanged meanwhile
-            data = file.read(SIZE_LIMIT + 1)
+        status = os.stat(place.real)  # first, because a device may act on being opened
+        if stat.S_ISDIR(status.st_mode):
+            raise ToolError(f"[{tool_name}: {place.given} is a directory]")
+        if not stat.S_ISREG(status.st_mode):
+            raise regular_file.NotRegular()
+        if status.st_size > SIZE_LIMIT:
+            raise _too_large(tool_name, place, status.st_size)
+        data = regular_file.read(place.real, SIZE_LIMIT + 1)
     except FileNotFoundError:
         return None
+    except regular_file.NotRegular:
+        raise ToolError(f"[{tool_name}: {place.given} is not a regular file]") from None
     except OSError as error:
         raise failure(tool_name, place, error) from None
     if len(data) > SIZE_LIMIT:
         raise _too_large(tool_name, place, len(data))
     return data
-
-
-def _check(tool_name, place, status):
-    if stat.S_ISDIR(status.st_mode):
-        raise ToolError(f"[{tool_name}: {place.given} is a directory]")
-    if not stat.S_ISREG(status.st_mode):
-        raise ToolError(f"[{tool_name}: {place.given} is not a regular file]")
-    if status.st_size > SIZE_LIMIT:
-        raise _too_large(tool_name, place, status.st_size)
 
 
 def _too_large(tool_name, place, count):
@@ -126,7 +124,7 @@ def check_writable(tool_name, place) -> None:
 def replace(tool_name, place, data: bytes) -> None:
     """Puts `data` in the file's place in one step, its mode kept; parents are made. Raises ToolError."""
     folder = os.path.dirname(place.real)
-    temporary = os.path.join(folder, f".mm-{secrets.token_hex(8)}")
+    temporary = os.path.join(folder, f".mm-{os.urandom(8).hex()}")
     try:
         os.makedirs(folder, exist_ok=True)
         try:

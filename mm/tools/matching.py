@@ -14,7 +14,6 @@ replaced is spliced into the file's text, and a line that the change leaves as i
 
 from __future__ import annotations
 
-import difflib
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, namedtuple
@@ -60,7 +59,9 @@ class Document:
             self.lines.pop()
             self.endings.pop()
         self.newline = max(("\n", "\r\n", "\r"), key=self.endings.count)
-        self.flat = "".join(line + ("\n" if end else "") for line, end in zip(self.lines, self.endings))
+        self.flat = text
+        if "\r" in text:
+            self.flat = "".join(line + ("\n" if end else "") for line, end in zip(self.lines, self.endings))
         self.starts = []  # of the lines, in flat
         offset = 0
         for line in self.lines:
@@ -221,6 +222,7 @@ def _replacement(document, match, start, end):
     ends = document.endings[index:index + len(own) - 1] + [""]
     usual = document.ending_near(start)
     reindent = _Indents(match.old, own, match.new) if match.reindents else None
+    import difflib  # 2 ms, for edits alone
     lines, first, last = [], len(match.new), 0
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, match.old, match.new, False).get_opcodes():
         if tag == "equal":
@@ -315,6 +317,7 @@ def _best_offset(lines, wanted):
 
 
 def _by_longest_line(lines, wanted):
+    import difflib
     longest = max(range(len(wanted)), key=lambda index: len(wanted[index].strip()))
     keys = [_collapse(line) for line in lines]
     close = difflib.get_close_matches(_collapse(wanted[longest]), keys, 1)

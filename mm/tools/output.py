@@ -38,25 +38,27 @@ class Output:
         self._tail = bytearray()
         self._path = self._file = None
         self._in_memory = True
+        self._ended = False
 
     def add(self, data: bytes) -> None:
         with self._lock:
             self.size += len(data)
+            if self._in_memory and self.size > HEAD + 2 * TAIL:
+                self._open()
+            if self._file and self.size <= self._limit:
+                self._write(data)
             if self._in_memory:
                 self._newlines += data.count(b"\n")
                 self._remember(data)
-            if self._file and self.size <= self._limit:
-                self._write(data)
 
     def _remember(self, data):
         room = HEAD - len(self._head)
         if room > 0:
             self._head += data[:room]
             data = data[room:]
-        if len(self._tail) + len(data) > 2 * TAIL:
-            self._open()
-            del self._tail[:-TAIL]
         self._tail += data
+        if len(self._tail) > 2 * TAIL:
+            del self._tail[:-TAIL]
 
     def _open(self):
         """Starts the log with what has been in memory up to now, unless there is one."""
@@ -67,8 +69,11 @@ class Output:
         except OSError as error:
             self.error = error.strerror or str(error)
             return
-        self._write(self._head)
-        self._write(self._tail)
+        for data in (self._head, self._tail):
+            if self._file:
+                self._write(data)
+        if self._ended:
+            self._close()
 
     def _write(self, data):
         try:
@@ -77,8 +82,16 @@ class Output:
                 view = view[self._file.write(view):]
         except OSError as error:
             self.error = error.strerror or str(error)
+            self._discard()
+
+    def _close(self):
+        if self._file:
             self._file.close()
             self._file = None
+
+    def _discard(self):
+        self._close()
+        if self._path:
             os.unlink(self._path)
             self._path = None
 
@@ -99,32 +112,29 @@ class Output:
         """The end so far, decoded, for the live view."""
         with self._lock:
             data = bytes(self._head[-_LIVE_BYTES:] + self._tail[-_LIVE_BYTES:])[-_LIVE_BYTES:]
-        return decode(data)
+        return decode(data, True, True)
 
     def forget(self, keep_log: bool) -> None:
         """The call is answered: what comes later goes to the log, or nowhere."""
         with self._lock:
             self._in_memory = False
             self._head, self._tail = bytearray(), bytearray()
-            if not keep_log and self._path:
-                self._file.close()
-                os.unlink(self._path)
-                self._path = self._file = None
+            if not keep_log:
+                self._discard()
 
     def close(self) -> None:
         """Nothing will be added any more."""
         with self._lock:
-            if self._file:
-                self._file.close()
-                self._file = None
+            self._ended = True
+            self._close()
 
 
-def decode(data: bytes) -> str:
-    """Text of a piece that may begin or end within a character."""
+def decode(data: bytes, cut_before: bool, cut_after: bool) -> str:
+    """Text of a piece; what is left of characters that the cuts before and after it went through is dropped."""
     start = 0
-    while start < min(3, len(data)) and data[start] & 0xC0 == 0x80:
+    while cut_before and start < min(3, len(data)) and data[start] & 0xC0 == 0x80:
         start += 1
-    text = codecs.getincrementaldecoder("utf-8")("replace").decode(data[start:])
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(data[start:], not cut_after)
     if os.name == "nt" and "\ufffd" in text:
         return data.decode("oem", "replace")  # the console's own page
     return text

@@ -10,9 +10,8 @@ from mm.tools import files, matching, similar
 from mm.tools.tool import Action, Parameter, Result, Tool, ToolError
 
 NAME = "read_file"
-# Shown at most, unless `limit` asks for more lines; the characters bind always.
+# Shown unless `limit` asks for another number; files.SHOWN characters bind always.
 LINES = 1000
-CHARACTERS = 40000
 
 
 def prepare(arguments, space):
@@ -41,7 +40,7 @@ def _read(space, place, offset, limit):
     first = max(total + offset, 0) if offset < 0 else max(offset - 1, 0)
     if first >= total:
         raise ToolError(f"[{NAME}: {place.given} has {plural(total, 'line')}]")
-    shown = _fitting(document.lines[first:first + limit], space.shown_limit(CHARACTERS))
+    shown = _fitting(document.lines[first:first + limit], space.shown_limit(files.SHOWN))
     last = first + len(shown)
     whole = [first + 1 + index for index, line in enumerate(shown) if len(line) <= LINE_LIMIT]
     space.saw_lines(place.real, files.digest(data), whole, total)
@@ -71,7 +70,7 @@ def _listing(place):
 
 TOOL = Tool(
     NAME,
-    f"Read a text file, without line numbers: at most {LINES} lines and {CHARACTERS} characters a call. "
+    f"Read a text file, without line numbers: at most {LINES} lines and {files.SHOWN} characters a call. "
     "A folder gives its listing.",
     "read",
     (

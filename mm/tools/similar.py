@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import subprocess
 
@@ -30,6 +29,7 @@ def similar(place, cwd: str) -> list:
         if path not in known:
             known.append(path)
     names = [name for name in paths if abs(len(name) - len(wanted)) <= len(wanted)][:_COMPARED]
+    import difflib
     close = [wanted] if wanted in paths else []
     close += [name for name in difflib.get_close_matches(wanted, names, OFFERED) if name != wanted]
     return [path for name in close for path in paths[name]][:OFFERED]

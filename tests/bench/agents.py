@@ -6,6 +6,7 @@ import json
 import os
 import queue
 import select
+import socket
 import subprocess
 import sys
 import tempfile
@@ -111,7 +112,8 @@ class ModelServer:
     def __init__(self):
         self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "model_server.py")], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
-        self.url = "http://127.0.0.1:%d/v1" % json.loads(self.process.stdout.readline())["port"]
+        self._address = "127.0.0.1", json.loads(self.process.stdout.readline())["port"]
+        self.url = "http://%s:%d/v1" % self._address
         self._reports = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -128,12 +130,16 @@ class ModelServer:
 
     def requests(self) -> list:
         """The body sizes of the requests since the last look."""
+        with socket.create_connection(self._address) as connection:
+            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            connection.recv(1)
         seen = []
-        while not self._reports.empty():
-            report = self._reports.get()
+        while True:
+            report = self._reports.get(timeout=DEADLINE)
+            if "look" in report:
+                return seen
             if "request" in report:
                 seen.append(report["bytes"])
-        return seen
 
     def __enter__(self) -> ModelServer:
         return self

@@ -202,8 +202,8 @@ def tool(bench: Bench):
 
 def size(bench: Bench):
     with zipfile.ZipFile(bench.pyz) as archive:
-        folders = {name.split("/")[0] for name in archive.namelist() if "/" in name}
-    yield Row("mm.pyz", None, os.path.getsize(bench.pyz), "bytes", SIZE_LIMIT, True, " ".join(sorted(folders)))
+        pythons = [name.split(".")[0] for name in archive.namelist() if name.endswith(".start")]
+    yield Row("mm.pyz", None, os.path.getsize(bench.pyz), "bytes", SIZE_LIMIT, True, "sources and " + " ".join(pythons))
 
 
 def request(bench: Bench):

@@ -5,10 +5,12 @@ for HTTP/1.1 and up to the end of the connection for HTTP/1.0. What it sees goes
 
     {"port": N}                          once, when it listens
     {"request": N, "bytes": N}           a request has come; `bytes` is the size of its body
+    {"look": true}                       a GET has come: all that was asked before it has been reported
     {"stamps": [ns, …]}                  after a stream: when each chunk was handed to the kernel (time.perf_counter_ns,
                                          which is one clock for all processes here)
 
-    bench: stream COUNT MILLISECONDS     that many chunks, so far apart, numbered "w000000 ", "w000001 ", …
+    bench: stream COUNT MILLISECONDS     that many chunks, numbered "w000000 ", "w000001 ", …, one by one and so far apart; with
+                                         0 as fast as it goes, which is many in one write
     bench: hang                          not a byte
     bench: run COMMAND                   a call of the tool bash; "done" once the result is there
 """
@@ -43,7 +45,7 @@ END = event({}, "stop", usage=USAGE) + b"data: [DONE]\n\n"
 
 
 def read_request(connection):
-    """(version, body) of a request, or None when the connection ends before it is whole."""
+    """(version, body) of a POST, (version, None) of a GET, or None when the connection ends before it is whole."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(1 << 16)
@@ -51,13 +53,16 @@ def read_request(connection):
             return None
         data += piece
     head, _, body = data.partition(b"\r\n\r\n")
+    version = head.split(b"\r\n", 1)[0].rsplit(b" ", 1)[1]
+    if head.startswith(b"GET "):
+        return version, None
     length = int(re.search(rb"(?i)\r\ncontent-length: *(\d+)", head).group(1))
     while len(body) < length:
         piece = connection.recv(1 << 16)
         if not piece:
             return None
         body += piece
-    return head.split(b"\r\n", 1)[0].rsplit(b" ", 1)[1], body
+    return version, body
 
 
 def serve(connection) -> None:
@@ -68,6 +73,9 @@ def serve(connection) -> None:
         if request is None:
             return
         version, body = request
+        if body is None:
+            report(look=True)
+            return
         messages = json.loads(body)["messages"]
         with _count_lock:
             _count += 1
@@ -108,9 +116,11 @@ def answer(connection, chunked: bool, messages: list) -> None:
 def stream(connection, chunks: list, gap: float) -> list:
     stamps = []
     start = time.perf_counter()
+    if not gap:
+        connection.sendall(b"".join(chunks))
+        return stamps
     for number, chunk in enumerate(chunks):
-        if gap:
-            time.sleep(max(0.0, start + number * gap - time.perf_counter()))
+        time.sleep(max(0.0, start + number * gap - time.perf_counter()))
         stamps.append(time.perf_counter_ns())
         connection.sendall(chunk)
     return stamps

@@ -51,6 +51,8 @@ class WhatPasses(unittest.TestCase):
             ("the model's error", OPENING + prompt("ask q") + '~ {}\n= {"status":503,"body":"busy"}\n' + chunk("503 busy") + ANSWER),
             ("a model that hangs", OPENING + prompt("ask q") + '~ {}\n= {"hang":true}\n'
              '> {"method":"session/cancel","params":{"sessionId":"<id>"}}\n' + chunk("cancel came")),
+            ("a model that never answers", OPENING + prompt("ask q") + '~ {}\n'
+             '> {"method":"session/cancel","params":{"sessionId":"<id>"}}\n' + chunk("cancel came")),
             ("a model that hangs in the stream", OPENING + prompt("ask q") + '~ {}\n= data: {"x":1}\n= {"hang":true}\n' + chunk(DATA_X)
              + '> {"method":"session/cancel","params":{"sessionId":"<id>"}}\n' + chunk("cancel came")),
             ("stderr", OPENING + "! tiny agent -acp\n! [acp] session <id>: new, <cwd>\n"),

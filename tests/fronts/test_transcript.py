@@ -40,6 +40,9 @@ class WhatParses(unittest.TestCase):
         self.assertEqual([(asked.number, [line.number for line in answer]) for asked, answer in groups(lines)],
                          [(1, [2, 4]), (5, [6])])
 
+    def test_a_request_may_have_no_answer(self):
+        self.assertEqual([answer for _, answer in groups(parse("~ {}\n< {}\n~ {}"))], [[], []])
+
     def test_directives(self):
         for text, directive in (
             ("cwd: file notes.md two words", Directive("cwd", Entry("file", "notes.md", "two words\n"))),
@@ -74,8 +77,6 @@ class WhatDoesNotParse(unittest.TestCase):
             ("~ {}\n= text", "line 2 is neither an object nor a line of an event stream"),
             ('~ {}\n= {"txt":1}', 'line 2 has the unknown key "txt"; there are text, thought, call'),
             ('= {"text":"x"}', "line 1 is a model's answer without a request"),
-            ('~ {}\n< {}\n~ {}\n= {"text":"x"}', "line 1 is a model request without an answer"),
-            ("~ {}", "line 1 is a model request without an answer"),
             ("# cwd: file", "line 1 # cwd: needs `file NAME TEXT`"),
             ("# cwd: socket x", "line 1 # cwd: needs `file NAME TEXT`"),
             ("# cwd: file ../x y", "line 1 # cwd: ../x is not below the folder"),

@@ -103,7 +103,10 @@ class Server:
         if not self._closing:
             import signal
 
-            os.kill(os.getpid(), signal.SIGTERM)
+            if hasattr(signal, "pthread_kill"):
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+            else:
+                os.kill(os.getpid(), signal.SIGTERM)
 
     def _serve(self, request) -> None:
         method = self._methods.get(request.method)

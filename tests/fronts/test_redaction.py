@@ -1,0 +1,119 @@
+"""What a recording must not hold: which values are replaced, by what, and that a stream's pieces cannot hide them."""
+
+from __future__ import annotations
+
+import unittest
+
+from mm.fronts.redaction import Pieces, Redaction, secrets_of
+from mm.fronts.transcript import mark, written
+
+ID, OTHER_ID = "20260916-101530-4f2a9c1e", "20260916-101531-00000000"
+
+
+def redaction() -> Redaction:
+    known = Redaction("/home/ann", ["hunter22", "no"])
+    known.add_folder("/home/ann/work", mark("cwd"))
+    known.add_folder("/srv/other", mark("cwd") + "/other1")
+    return known
+
+
+class Values(unittest.TestCase):
+    def test_what_is_compared(self):
+        for real, expected in (
+            ("/home/ann/work/a.py", "<cwd>/a.py"),
+            ("in /home/ann/work, in /home/ann.", "in <cwd>, in <home>."),
+            ("/home/anna /home/ann-x", "/home/anna /home/ann-x"),
+            ("/srv/other/x", "<cwd>/other1/x"),
+            ("pw=hunter22!", "pw=<any>!"),
+            ("no is too short to be a secret", "no is too short to be a secret"),
+            ("Authorization: Bearer abcdefgh123", "Authorization: Bearer <any>"),
+            ("sk-abcdefghijklmnop1234", "<any>"),
+            ("ghp_abcdefghijklmnopqrst12", "<any>"),
+            ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\n", "<any>\\n"),
+            ("process group 937. Stop it with: kill -- -937", "process group <n>. Stop it with: kill -- -<n>"),
+            ("everything is in /tmp/mm-x1y2_abc/bash-4.log, use", "everything is in <any>/bash-4.log, use"),
+            ("1 summary + 2 kept (1,234 tokens, 5.6s)", "1 summary + 2 kept (<n> tokens, <n>s)"),
+            ("mm v0.1.0 · demo", "mm v<any> · demo"),
+            ("http://127.0.0.1:8080/v1 answered 500", "http://127.0.0.1:<n>/v1 answered 500"),
+            ("a literal <cwd>", "a literal \\u003ccwd>"),
+        ):
+            with self.subTest(real):
+                self.assertEqual(written(redaction().compared(real)), '"%s"' % expected)
+
+    def test_what_is_sent(self):
+        for real, expected in (
+            ("/home/ann/work/a.py", "<cwd>/a.py"),
+            ("/home/ann/x", "<home>/x"),
+            ("pw=hunter22!", "pw=[masked]!"),
+            ("process group 937", "process group 937"),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ):
+            with self.subTest(real):
+                self.assertEqual(written(redaction().sent(real)), '"%s"' % expected)
+
+    def test_inside_of_values(self):
+        value = {"a": ["/home/ann/work", 1, None, True, {"b": "hunter22"}]}
+        self.assertEqual(written(redaction().sent(value)), '{"a":["<cwd>",1,null,true,{"b":"[masked]"}]}')
+
+    def test_keys_that_look_secret(self):
+        value = {"apiKey": "x", "Authorization": "y", "password": "", "totalTokens": 5, "tokens": ["a"], "key": "k"}
+        self.assertEqual(written(redaction().sent(value)), '{"apiKey":"[masked]","Authorization":"[masked]","password":"",'
+                         '"totalTokens":5,"tokens":["a"],"key":"k"}')
+
+    def test_sessions_are_numbered_as_mm_names_them(self):
+        known = redaction()
+        self.assertEqual(known.sent(ID), ID)  # the client's word alone: a replay could not know what it stands for
+        self.assertEqual(known.compared("session " + ID), "session " + mark("id"))
+        self.assertEqual(known.compared([OTHER_ID, ID]), [mark("id2"), mark("id")])
+        self.assertEqual(known.sent(OTHER_ID), mark("id2"))
+
+    def test_the_root_folder_is_everywhere_and_no_home(self):
+        self.assertEqual(Redaction("/").compared("/a/b"), "/a/b")
+
+    def test_variables_that_look_secret(self):
+        environ = {"GITHUB_TOKEN": "a", "AWS_SECRET_ACCESS_KEY": "b", "MM_API_KEY": "c", "DB_PASSWORD": "d", "STRIPE_KEY": "e",
+                   "PATH": "f", "KEYBOARD": "g", "XDG_CONFIG_HOME": "h"}
+        self.assertEqual(sorted(secrets_of(environ)), ["a", "b", "c", "d", "e"])
+
+
+class StreamedPieces(unittest.TestCase):
+    def pieces(self, *texts):
+        seen = []
+        pieces = Pieces(redaction(), lambda line, text: seen.append((line, text)))
+        for line, text in enumerate(texts):
+            pieces.add("text", line, text)
+        pieces.flush()
+        return seen
+
+    def test_pieces_pass_as_they_came(self):
+        for texts in (("a", " b", "c"), ("/usr", "/bin"), ("hunt", "ing"), ("/home/ann/work", " x"), ("", "")):
+            with self.subTest(texts):
+                self.assertEqual(self.pieces(*texts), list(enumerate(texts)))
+
+    def test_what_goes_across_pieces_becomes_one(self):
+        for texts, joined in (
+            (("x hun", "ter", "22 y"), "x hunter22 y"),
+            (("/home/ann", "/wor", "k"), "/home/ann/work"),
+            (("/", "home/ann"), "/home/ann"),
+        ):
+            with self.subTest(texts):
+                self.assertEqual(self.pieces(*texts), list(enumerate([joined] + [""] * (len(texts) - 1))))
+
+    def test_a_piece_is_held_only_while_something_known_may_go_on(self):
+        seen = []
+        pieces = Pieces(redaction(), lambda line, text: seen.append(text))
+        pieces.add("text", 0, "see hunt")
+        self.assertEqual(seen, [])
+        pieces.add("text", 1, "ing")
+        self.assertEqual(seen, ["see hunt", "ing"])
+
+    def test_another_text_ends_the_one_before_it(self):
+        seen = []
+        pieces = Pieces(redaction(), lambda line, text: seen.append(text))
+        pieces.add("thought", 0, "hunt")
+        pieces.add("text", 1, "er22")
+        self.assertEqual(seen, ["hunt", "er22"])
+
+
+if __name__ == "__main__":
+    unittest.main()
