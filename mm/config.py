@@ -32,7 +32,8 @@ class Config:
 
     model_url has no slash at the end. model_api_key and model_headers are ready to be sent, and empty wherever they must
     not be: they go only to a URL that the user set. hooks maps an event to a tuple of Hook, mcp, agents and lsp a name to
-    an McpServer, Agent, LanguageServer (mm.entries); lsp may be False. skills_dirs are absolute.
+    an McpServer, Agent, LanguageServer (mm.entries); lsp may be False. skills_dirs are absolute; untrusted_skills_dirs are
+    the last of them, those that an untrusted project's file added.
 
     `folder` is where mm was started; `user_folder` the user's own (`~/.config/mm`), None without a home; `trusted` whether
     the user trusts `folder` with its present file; `hooks_wait` whether it has hooks that do not run for want of trust;
@@ -40,7 +41,7 @@ class Config:
     """
 
     __slots__ = tuple(attribute(key.name) for key in KEYS) + (
-        "folder", "user_folder", "trusted", "hooks_wait", "warnings", "files")
+        "folder", "user_folder", "trusted", "hooks_wait", "untrusted_skills_dirs", "warnings", "files")
 
     def __init__(self, **values):
         for name in self.__slots__:
@@ -91,6 +92,7 @@ class _Reading:
         self._warnings = []
         self._trusted = False
         self._hooks_wait = False
+        self._untrusted_skills_dirs = ()
         self._url_by_user = False
 
     def named_file(self, path):
@@ -158,7 +160,8 @@ class _Reading:
         values["skills_dirs"] = tuple(os.path.join(self._folder, places.expand(path, self._environ))
                                       for path in values["skills_dirs"])
         return Config(folder=self._folder, user_folder=places.config_folder(self._environ), trusted=self._trusted,
-                      hooks_wait=self._hooks_wait, warnings=tuple(self._warnings), files=tuple(self._files), **values)
+                      hooks_wait=self._hooks_wait, untrusted_skills_dirs=self._untrusted_skills_dirs,
+                      warnings=tuple(self._warnings), files=tuple(self._files), **values)
 
     def _given(self, path):
         """The checked values of one of the user's files, or None where it is not there."""
@@ -186,6 +189,7 @@ class _Reading:
         from mm import config_file, trust
 
         taken, ignored = trust.admit(given, self._values, self._folder)
+        self._untrusted_skills_dirs = tuple(taken.get("skills.dirs", ())[len(self._values["skills.dirs"]):])
         path = config_file.shown(self._project, 4096)
         if ignored:
             verb = "has" if standing == trust.CHANGED else "is"

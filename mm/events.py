@@ -40,5 +40,8 @@ ToolOutput = namedtuple("ToolOutput", "ref tail")
 # people, not a program's output.
 ToolEnded = namedtuple("ToolEnded", "ref status output diff prose")
 
+# Tokens of the model's context window that the conversation takes, and the window's size, 0 while unknown.
+WindowUse = namedtuple("WindowUse", "used size")
+
 # What a front end is asked before a gated tool runs: the pending call and what it would do, as a Diff or as text.
 Permission = namedtuple("Permission", "pending diff text")

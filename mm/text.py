@@ -81,7 +81,7 @@ def _within(lines, max_chars, max_lines):
 
 def fence(text: str) -> str:
     """`text` as a fenced code block, with a fence longer than any run of backticks in it."""
-    longest = max(map(len, re.findall("`+", text)), default=0)
+    longest = max(map(len, re.findall("`+", text))) if "```" in text else 0
     ticks = "`" * max(3, longest + 1)
     return f"{ticks}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{ticks}"
 

@@ -63,8 +63,8 @@ def build(target: str, project: str = PROJECT, pythons: str = sys.executable) ->
 
 def environment(**more) -> dict:
     """The variables for a program under test: a PATH, an empty home, UTF-8, and `more`; None takes one away."""
-    home = scratch_folder()
-    variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home, "LANG": "C.UTF-8", "TMPDIR": tempfile.gettempdir()}
+    variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": scratch_folder(), "LANG": "C.UTF-8",
+                 "TMPDIR": tempfile.gettempdir(), "PYTHONDONTWRITEBYTECODE": "1"}
     variables.update(more)
     return {name: value for name, value in variables.items() if value is not None}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import fcntl
 import os
 import re
 import subprocess
@@ -28,7 +27,7 @@ START_MODULES = ("__future__", "sys", "os", "json", "threading", "time", "re", "
 START_ROOMS = {
     "mm", "mm.cli", "mm.config", "mm.keys", "mm.places", "mm.log", "mm.cancel", "mm.errors", "mm.events",
     "mm.wire", "mm.wire.framing", "mm.wire.messages", "mm.wire.peer", "mm.wire.streams",
-    "mm.fronts", "mm.fronts.acp", "mm.fronts.acp.server",
+    "mm.fronts", "mm.fronts.acp", "mm.fronts.acp.open_session", "mm.fronts.acp.server",
     "mm.engine", "mm.engine.agent", "mm.engine.gate", "mm.engine.queue", "mm.engine.session",
 }
 
@@ -175,45 +174,21 @@ def loaded_by_a_bare_zipapp() -> set:
 
 
 def loaded_before_the_answer() -> set:
-    """The modules that `mm -acp` has loaded when it is about to write the answer to `initialize`.
+    """The modules that `mm -acp` has loaded when it writes the answer to `initialize`.
 
-    The answer goes to a pipe that is full, so that the process stands still in that write while its imports are read.
+    Imports are reported on stderr; with both streams in one pipe they stand before the answer or behind it.
     """
-    readable, writable = os.pipe()
-    flags = fcntl.fcntl(writable, fcntl.F_GETFL)
-    fcntl.fcntl(writable, fcntl.F_SETFL, flags | os.O_NONBLOCK)
-    filling = b"\n" * 4096
-    try:
-        while True:
-            os.write(writable, filling)
-    except BlockingIOError:
-        fcntl.fcntl(writable, fcntl.F_SETFL, flags)
     command = [sys.executable, "-I", "-S", "-X", "importtime", support.pyz(), "-acp"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=writable, stderr=subprocess.PIPE, env=support.environment(),
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=support.environment(),
                           cwd=support.scratch_folder()) as process:
-        os.close(writable)
         process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n')
         process.stdin.flush()
         log = b""
-        while b"[acp] client" not in log:
-            data = os.read(process.stderr.fileno(), 1 << 16)
+        while b'"agentInfo"' not in log:
+            data = os.read(process.stdout.fileno(), 1 << 16)
             if not data:
                 raise AssertionError("mm ended: " + log.decode()[-2000:])
             log += data
-        log += until_quiet(process.stderr)
-        process.kill()
-    os.close(readable)
-    return set(IMPORTED.findall(log.decode()))
-
-
-def until_quiet(stream, seconds: float = 0.3) -> bytes:
-    """What comes until nothing has come for so long."""
-    import select
-
-    data = b""
-    while select.select([stream], [], [], seconds)[0]:
-        piece = os.read(stream.fileno(), 1 << 16)
-        if not piece:
-            break
-        data += piece
-    return data
+        process.stdin.close()
+        process.stdout.read()
+    return set(IMPORTED.findall(log[:log.index(b'"agentInfo"')].decode()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
+import re
 import sys
 import unittest
 
@@ -64,6 +65,24 @@ def add_test(name: str) -> None:
 
 for file_name in FILES:
     add_test(file_name)
+
+
+class TheDocumentation(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with open(os.path.join(support.PROJECT, "docs", "transcripts.md"), encoding="utf-8") as file:
+            cls.text = file.read()
+
+    def test_its_example_plays(self):
+        lines = transcript.parse(self.text.split("```\n")[1])
+        parting = player.play(lines, support.mm())
+        self.assertIsNone(parting, parting and player.report("docs/transcripts.md", parting))
+
+    def test_it_has_every_sign_key_and_setting(self):
+        for name in transcript.SIGNS[:-1] + transcript.SCRIPT_KEYS:
+            self.assertRegex(self.text, r"(?m)^\| `%s[` ]" % re.escape(name))
+        for name in transcript.SETTINGS:
+            self.assertRegex(self.text, r"(?m)^\|.* `# %s:|^\| `# %s:" % (name, name))
 
 
 class TheFiles(unittest.TestCase):

@@ -2,12 +2,13 @@
 
 A message is a plain dict, the same in memory, in the session file and here:
 
-    {"role": "user", "content": text}
+    {"role": "user", "content": text, "kind": "summary"?}
     {"role": "assistant", "content": text, "reasoning": text?, "calls": [{"ref", "name", "arguments"}]?}
-    {"role": "tool", "call": ref, "name": tool, "content": output}
+    {"role": "tool", "call": ref, "name": tool, "content": output, "status", "diff" and "prose" where sessions are kept}
 
 `ref` is the contract's call identifier ("call_1"); `arguments` is always the text of a JSON object, because servers refuse
-every later request that holds anything else. The server's own shape exists only in what `to_wire` returns.
+every later request that holds anything else. A message of kind "summary" stands for those that a compaction took away.
+The server's own shape exists only in what `to_wire` returns.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from __future__ import annotations
 import json
 
 INTERRUPTED = "[no result: the turn was interrupted]"
+
+SUMMARY = "summary"
+# How a summary is put to the model: what it is, and where it ends.
+SUMMARY_HEAD = "[summary of the conversation so far]"
+SUMMARY_END = "[end of the summary]"
 
 
 def user_message(text: str) -> dict:
@@ -31,8 +37,11 @@ def assistant_message(text: str, reasoning: str = "", calls: list = ()) -> dict:
     return message
 
 
-def tool_message(ref: str, name: str, output: str) -> dict:
-    return {"role": "tool", "call": ref, "name": name, "content": output}
+def tool_message(ref: str, name: str, output: str, **shown) -> dict:
+    """`shown`: what a replay needs beside the text: "status", "diff" ({"path", "old", "new"}), "prose"; None is left out."""
+    message = {"role": "tool", "call": ref, "name": name, "content": output}
+    message.update((key, value) for key, value in shown.items() if value)
+    return message
 
 
 def valid_arguments(raw) -> str:
@@ -101,14 +110,43 @@ def close_calls(messages: list, text: str) -> None:
         return
 
 
+def drop_unanswered(messages: list) -> None:
+    """Removes the user messages at the end, in place: questions and notes that got no answer at all. A summary stays."""
+    while messages and messages[-1]["role"] == "user" and not is_summary(messages[-1]):
+        messages.pop()
+
+
 def to_wire(system: str, messages: list) -> list:
-    """The `messages` of a chat-completions request: the system prompt, then the mended conversation."""
-    return [{"role": "system", "content": system}] + [_to_wire(message) for message in mend(messages)]
+    """The `messages` of a chat-completions request: the system prompt, then the mended conversation.
+
+    A summary and the user message behind it go out as one, because many chat templates refuse two user messages in a row.
+    No request ever ends with the summary alone, so this changes no message that an earlier request has sent.
+    """
+    wire = [{"role": "system", "content": system}]
+    after_summary = False
+    for message in mend(messages):
+        if after_summary and message["role"] == "user":
+            wire[-1] = joined(wire[-1], _to_wire(message)["content"])
+        else:
+            wire.append(_to_wire(message))
+        after_summary = is_summary(message)
+    return wire
+
+
+def is_summary(message: dict) -> bool:
+    return message.get("kind") == SUMMARY
+
+
+def joined(wire_message: dict, text: str) -> dict:
+    """A user message of the wire with `text` behind it."""
+    return dict(wire_message, content=wire_message["content"] + "\n\n" + text)
 
 
 def _to_wire(message: dict) -> dict:
     if message["role"] == "tool":
         return {"role": "tool", "tool_call_id": message["call"], "name": message["name"], "content": message["content"]}
+    if is_summary(message):
+        return {"role": "user", "content": "%s\n%s\n%s" % (SUMMARY_HEAD, message["content"], SUMMARY_END)}
     wire = {"role": message["role"], "content": message["content"]}
     if message.get("reasoning"):
         wire["reasoning_content"] = message["reasoning"]

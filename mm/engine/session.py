@@ -1,11 +1,16 @@
-"""One conversation with the user: where it works, what was said, what was granted."""
+"""One conversation with the user: where it works, what was said, what was granted, what it has used."""
 
 from __future__ import annotations
 
 import os
+import threading
 import time
 
+from mm import log
 from mm.engine.gate import Gate
+
+NEW, LOADED = "new", "load"
+TITLE_LIMIT = 80
 
 
 def new_id() -> str:
@@ -16,16 +21,112 @@ def new_id() -> str:
 class Session:
     """The state of one conversation.
 
-    `messages` is the history (conversation.history); the turn that runs owns it, turns never run together. The system
-    prompt and the tool list are made by the first turn and stay the same, byte for byte.
+    `messages` is the history (conversation.history); the turn that runs owns it, turns never run together. `usage` are the
+    totals of all model calls, empty until a server has counted anything. What the first turn makes (open) stays the same,
+    byte for byte, because later requests must begin like the earlier ones. `store` is None where sessions are not kept.
     """
 
-    def __init__(self, session_id: str, cwd: str, yolo: bool):
+    def __init__(self, session_id: str, cwd: str, config, store=None, saved=None):
         self.id = session_id
         self.cwd = cwd
-        self.messages = []
-        self.gate = Gate(yolo)
+        self.store = store
+        self.source = LOADED if saved else NEW
+        self.messages = list(saved.messages) if saved else []
+        self.usage = dict(saved.usage) if saved else {}
+        self.title = saved.title if saved else None
+        self.gate = Gate(config.yolo)
         self.system = None
-        self.tools = ()
-        self.wire_tools = []
-        self.workspace = None
+        self.tools, self.wire_tools = (), []
+        self.workspace = self.meter = self.hooks = None
+        self._config = config
+        self._skills = None
+        self._finding_skills = threading.Lock()
+        self._told_unsaved = False
+
+    def skills(self) -> tuple:
+        """The skills that can be used here; looked for once."""
+        with self._finding_skills:
+            if self._skills is None:
+                from mm.skills import catalogue
+
+                self._skills, warnings = catalogue.find(self.cwd, self._config, os.environ)
+                for warning in warnings:
+                    log.line(warning)
+            return self._skills
+
+    def open(self, cancel) -> None:
+        """Makes what the first turn needs, once. Raises Cancelled."""
+        if self.system is not None:
+            return
+        from mm.conversation.estimate import Meter
+        from mm.engine.hooks import Hooks
+        from mm.engine.prompt import system_prompt
+        from mm.skills import catalogue
+        from mm.tools import registry
+        from mm.tools.workspace import Workspace
+
+        config = self._config
+        self.hooks = Hooks(config, self.id, self.cwd, self.store.path if self.store else None)
+        verdict = self.hooks.run("sessionStart", cancel, source=self.source)
+        system = system_prompt(config.acp_name, self.cwd, config.user_folder)
+        system += catalogue.prompt_section(self.skills())
+        if verdict.context:
+            system += "\n\n" + verdict.context
+        self.tools = registry.built_in(config, self.skills())
+        self.wire_tools = registry.to_wire(self.tools)
+        self.workspace = Workspace(self.cwd, config)
+        self.meter = Meter(system, self.wire_tools)
+        self.system = system
+
+    def count(self, usage) -> None:
+        """Adds a model call's counts (chat.Usage) to the totals."""
+        for name in usage._fields:
+            count = getattr(usage, name)
+            if count is not None:
+                self.usage[name] = self.usage.get(name, 0) + count
+
+    def clear(self) -> None:
+        """Forgets what was said and seen. Id, folder, grants and totals stay."""
+        self.messages.clear()
+        self.title = None
+        if self.system is not None:
+            from mm.tools.workspace import Workspace
+
+            self.workspace = Workspace(self.cwd, self._config)
+            self.meter.forget()
+
+    def before_compaction(self, cancel, messages: int, forced: bool) -> None:
+        """Tells the hooks that the history of so many messages is going to be compressed."""
+        self.hooks.run("preCompact", cancel, messages=messages, forced=forced)
+
+    def keep_copy(self, new_id: str, model: str):
+        """Keeps what was said so far under another id; returns the id, None where sessions are not kept. Raises OSError."""
+        return self.store.copy_as(new_id, self.messages, self.usage, self._titled(), model) if self.store else None
+
+    def save(self, model: str) -> None:
+        """Writes the session file; what goes wrong is said once and tried again at the next save."""
+        if not self.store:
+            return
+        try:
+            news = self.store.save(self.messages, self.usage, self._titled(), model)
+        except OSError as problem:
+            if not self._told_unsaved:
+                log.line("[acp] session %s is not saved: %s" % (self.id, problem.strerror or problem))
+            self._told_unsaved = True
+            return
+        self._told_unsaved = False
+        if news:
+            log.line("[acp] " + news)
+
+    def save_if_due(self, model: str) -> None:
+        """During a long turn: what it has done so far must survive a crash."""
+        if self.store and self.store.due():
+            self.save(model)
+
+    def _titled(self):
+        """The title: the beginning of the first question; None before there is one."""
+        if self.title is None and self.messages:
+            from mm.text import one_line
+
+            self.title = one_line(self.messages[0]["content"], TITLE_LIMIT)
+        return self.title

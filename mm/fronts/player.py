@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import re
 import shutil
 import subprocess
 import sys
@@ -25,20 +24,15 @@ import threading
 import time
 from collections import namedtuple
 
-import mm
 from mm.errors import UserError
-from mm.fronts import script, transcript
+from mm.fronts import editors, script, transcript
+from mm.fronts.stage import Stage
 from mm.fronts.transcript import Difference
 from mm.model.loopback import Loopback, error_reply
 
 DEADLINE = 10.0  # seconds without anything expected happening; `# deadline:` in a transcript sets another
 GOODBYE = 5.0  # seconds for the agent to exit after its stdin was closed
-MODEL = "scripted"
-
-# What the agent's environment keeps of ours: an editor passes hardly more.
-KEPT_VARIABLES = ("PATH", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "COMSPEC", "PATHEXT", "PROGRAMFILES")
-
-# Where an agent parted from the transcript. `line` is a transcript.Line or None (at its end); `difference` a
+# Where an agent parted from the transcript. `line` is a transcript.Line or None (no line has to do with it); `difference` a
 # transcript.Difference; `got` the whole line that came instead, or ""; `stderr` what the agent wrote there.
 Parting = namedtuple("Parting", "line difference got stderr")
 
@@ -68,12 +62,8 @@ def replay(path: str, command=None, out=None, cwd: str | None = None) -> int:
 
 
 def own_command() -> list:
-    """The command that starts this very mm, from wherever and as whatever it runs."""
-    root = os.path.dirname(os.path.dirname(os.path.abspath(mm.__file__)))
-    if os.path.isfile(root):
-        return [sys.executable, "-I", "-S", root]
-    start = "import sys; sys.path.insert(0, {!r}); from mm import cli; sys.exit(cli.main(sys.argv[1:]))".format(root)
-    return [sys.executable, "-I", "-S", "-c", start]
+    """The command that starts this very mm, without options."""
+    return [sys.executable, *editors.FLAGS, editors.program()]
 
 
 def play(lines, command, cwd: str | None = None):
@@ -81,7 +71,7 @@ def play(lines, command, cwd: str | None = None):
     # The real path: the agent may resolve links, and <cwd> stands for one path only.
     folder = os.path.realpath(tempfile.mkdtemp(prefix="mm-replay-"))
     try:
-        return _Play(lines, command, folder, cwd and os.path.realpath(cwd)).run()
+        return _Play(lines, command, Stage(lines, folder, cwd and os.path.realpath(cwd))).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # what a command left running may still write there
 
@@ -89,7 +79,7 @@ def play(lines, command, cwd: str | None = None):
 def report(path: str, parting: Parting) -> str:
     """The text that tells a user where an agent parted from the transcript."""
     line, difference = parting.line, parting.difference
-    place = "{}:{}".format(path, line.number) if line else "{}, at its end".format(path)
+    place = "{}:{}".format(path, line.number) if line else path
     told = [place + ": differs" + (" at " + difference.path if difference.path else "")]
     told += ["  expected  " + difference.expected, "  got       " + difference.got]
     if line and difference.path:
@@ -113,31 +103,27 @@ class _Parted(Exception):
 class _Play:
     """One run of one transcript."""
 
-    def __init__(self, lines, command, folder: str, cwd: str | None):
+    def __init__(self, lines, command, stage: Stage):
         self._command = command
+        self._stage = stage
         self._parts = _parts(lines)
         self._groups = transcript.groups(lines)
         self._said = [line for line in lines if line.sign == "!"]
-        self._settings = {name: transcript.directives(lines, name) for name in ("args", "config", "model", "env")}
         self._every_stderr_line = bool(transcript.directives(lines, "stderr"))
         self._deadline = (transcript.directives(lines, "deadline") or [DEADLINE])[-1]
-        self._names = {"cwd": cwd or os.path.join(folder, "cwd"), "home": os.path.join(folder, "home")}
-        self._model = (self._settings["model"] or [MODEL])[-1]
+        # What the placeholders stand for. Never changed, only replaced: the server's threads read it.
+        self._names = stage.names
         self._events = queue.Queue()
         self._to_send = queue.Queue()
         self._stop = threading.Event()
-        self._lock = threading.Lock()  # guards the two below: the server's threads share them
         self._requests = 0
-        self._ids = {}
+        self._counting = threading.Lock()  # of requests, by the server's threads
         self._asked = self._heard = 0
+        self._open_streams = 2
         self._stderr = []
-        for name in ("cwd", "home"):
-            os.makedirs(self._names[name], exist_ok=True)
-            for entry in transcript.directives(lines, name):
-                _make(self._names[name], entry, self._names)
 
     def run(self):
-        server = Loopback(self._answer, self._model)
+        server = Loopback(self._answer, self._stage.model)
         process = None
         try:
             process = self._start(server.url)
@@ -161,33 +147,12 @@ class _Play:
     # ---------------------------------------------------------------- the agent
 
     def _start(self, url: str):
-        config = {}
-        for part in self._settings["config"]:
-            config.update(part)
-        if config:
-            path = os.path.join(self._names["home"], ".config", "mm", "config.json")
-            os.makedirs(os.path.dirname(path))
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(transcript.fill(json.dumps(config), self._names))
-        arguments = [self._plain(word) for words in self._settings["args"] for word in words]
-        environ = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-        environ.update(HOME=self._names["home"], USERPROFILE=self._names["home"], MM_URL=url, MM_MODEL=self._model)
-        environ.update((name, self._plain(value)) for name, value in self._settings["env"])
-        process = subprocess.Popen(
-            list(self._command) + ["-acp"] + arguments, cwd=self._names["cwd"], env=environ,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
-        for target, arguments in (
-            (self._read_out, (process.stdout,)), (self._read_err, (process.stderr,)), (self._write, (process.stdin,)),
+        process = self._stage.start(self._command, url)
+        for target, stream in (
+            (self._read_out, process.stdout), (self._read_err, process.stderr), (self._write, process.stdin),
         ):
-            threading.Thread(target=target, args=arguments, daemon=True).start()
+            threading.Thread(target=target, args=(stream,), daemon=True).start()
         return process
-
-    def _plain(self, text: str) -> str:
-        """Text outside of JSON with its placeholders filled."""
-        for name, value in self._names.items():
-            text = text.replace("<" + name + ">", value)
-        return text
 
     def _read_out(self, stream) -> None:
         with stream:
@@ -218,21 +183,19 @@ class _Play:
 
     def _answer(self, body: dict):
         """Called by the server's threads: the answer to the next request."""
-        with self._lock:
+        with self._counting:
             index = self._requests
             self._requests += 1
-            names = dict(self._names, **self._ids)
         self._events.put(("asked", index, body))
         if index >= len(self._groups):
             return error_reply(500, "the transcript has no answer to this request")
-        return script.reply(self._groups[index][1], names, self._model, self._stop)
+        return script.reply(self._groups[index][1], self._names, self._stage.model, self._stop)
 
     # ---------------------------------------------------------------- comparing
 
     def _send(self, part: Part) -> None:
         """All ">" lines that follow each other go out in one write: a client may send more than one at once."""
-        names = dict(self._names, **self._ids)
-        data = "".join(transcript.fill(line.text, names) + "\n" for line in part.sends if line.sign == ">")
+        data = "".join(transcript.fill(line.text, self._names) + "\n" for line in part.sends if line.sign == ">")
         if data:
             self._to_send.put(data.encode("utf-8", "surrogatepass"))
         if any(line.sign == "#" for line in part.sends):
@@ -247,17 +210,26 @@ class _Play:
 
     def _take(self, part: Part, seconds: float) -> bool:
         """Waits for one event and compares it; returns whether it was one that had to come."""
-        try:
-            kind, *rest = self._events.get(timeout=max(seconds, 0))
-        except queue.Empty:
+        event = self._next_event(seconds)
+        if event is None:
             line = self._next_line(part)
-            text = "{} {}".format(line.sign, line.text)
-            raise _Parted(line, Difference("", text, "nothing for {:g} s".format(self._deadline))) from None
-        if kind == "out":
-            return self._came(part, rest[0])
-        if kind == "asked":
-            return self._was_asked(part, *rest)
-        return self._was_said(rest[0])
+            told = "nothing for {:g} s".format(self._deadline)
+            raise _Parted(line, Difference("", "{} {}".format(line.sign, line.text), told))
+        return self._happened(part, *event)
+
+    def _next_event(self, seconds: float):
+        """The next event, None when there is none within `seconds`."""
+        try:
+            event = self._events.get(timeout=max(seconds, 0))
+        except queue.Empty:
+            return None
+        if event[-1] is None:
+            self._open_streams -= 1
+        return event
+
+    def _happened(self, part: Part, kind: str, *what) -> bool:
+        compare = {"out": self._came, "asked": self._was_asked, "err": self._was_said}[kind]
+        return compare(part, *what)
 
     def _next_line(self, part: Part):
         """The line that is missing."""
@@ -269,8 +241,10 @@ class _Play:
 
     def _came(self, part: Part, data) -> bool:
         if data is None:
-            line = self._next_line(part)
-            raise _Parted(line, Difference("", "{} {}".format(line.sign, line.text), "the end of the agent's stdout"))
+            if part.ordered or part.anytime or self._asked < part.asked:
+                line = self._next_line(part)
+                raise _Parted(line, Difference("", "{} {}".format(line.sign, line.text), "the end of the agent's stdout"))
+            return False
         shown = data.decode("utf-8", "replace").rstrip("\r\n")
         try:
             message = json.loads(data.decode("utf-8"))
@@ -279,25 +253,24 @@ class _Play:
                           Difference("", "a line of JSON", "none: {}".format(error)), shown) from None
         candidates = part.ordered[:1] + part.anytime
         for line in candidates:
-            if self._equal(line, message):
+            if not self._difference(line, message):
                 (part.ordered if line.sign == "<" else part.anytime).remove(line)
                 return True
         if transcript.is_live_output(message):
             return False
         expected = candidates[0] if candidates else None
         if expected is None:
-            raise _Parted(None, Difference("", "nothing more before the next > line", "another line"), shown)
-        difference = transcript.compare(expected.value, message, dict(self._names, **self._ids))
-        raise _Parted(expected, difference, shown)
+            last = part.sends[-1] if part.sends else None
+            raise _Parted(last, Difference("", "nothing more behind this line and its answers", "another line"), shown)
+        raise _Parted(expected, self._difference(expected, message), shown)
 
-    def _equal(self, line, message, subset: bool = False):
-        """Whether the value is the line's; ids met for the first time are kept."""
-        names = dict(self._names, **self._ids)
-        if transcript.compare(line.value, message, names, subset):
-            return False
-        with self._lock:
-            self._ids = {name: value for name, value in names.items() if name not in self._names}
-        return True
+    def _difference(self, line, value, subset: bool = False):
+        """What the line says of the value; where there is no difference, the ids met for the first time are kept."""
+        names = dict(self._names)
+        difference = transcript.compare(line.value, value, names, subset)
+        if difference is None:
+            self._names = names
+        return difference
 
     def _was_asked(self, part: Part, index: int, body: dict) -> bool:
         shown = json.dumps(body, ensure_ascii=False)
@@ -306,23 +279,22 @@ class _Play:
         line = self._groups[index][0]
         if index >= part.asked:
             raise _Parted(line, Difference("", "this model request only after the lines above it", "it came before"), shown)
-        if not self._equal(line, body, subset=True):
-            names = dict(self._names, **self._ids)
-            raise _Parted(line, transcript.compare(line.value, body, names, True), shown)
+        difference = self._difference(line, body, subset=True)
+        if difference:
+            raise _Parted(line, difference, shown)
         self._asked += 1
         return True
 
-    def _was_said(self, text) -> bool:
+    def _was_said(self, _, text) -> bool:
         if text is None:
             return False
         self._stderr.append(text)
         if text.startswith("Traceback (most recent call last)"):
             raise _Parted(None, Difference("", "no traceback on stderr", "one"))
         expected = self._said[self._heard] if self._heard < len(self._said) else None
-        names = dict(self._names, **self._ids)
+        names = dict(self._names)
         if expected and transcript.compare_text(expected.text, text, names):
-            with self._lock:
-                self._ids = {name: value for name, value in names.items() if name not in self._names}
+            self._names = names
             self._heard += 1
             return True
         if self._every_stderr_line:
@@ -335,22 +307,17 @@ class _Play:
     def _end(self, process) -> None:
         """Closes the agent's stdin: it has to exit, and has nothing more to say."""
         self._to_send.put(None)
-        over = Part((), [], [], self._asked, len(self._said))
-        until, open_streams = time.monotonic() + max(GOODBYE, self._deadline), 2
-        while open_streams:
-            try:
-                kind, *rest = self._events.get(timeout=max(until - time.monotonic(), 0))
-            except queue.Empty:
-                raise _Parted(None, Difference("", "the agent's end after its stdin was closed", "it goes on")) from None
-            if kind != "asked" and rest[0] is None:
-                open_streams -= 1
-            elif kind == "out":
-                self._came(over, rest[0])
-            elif kind == "asked":
-                self._was_asked(over, *rest)
-            else:
-                self._was_said(rest[0])
-        code = process.wait()
+        over = Part([], [], [], self._asked, len(self._said))
+        until = time.monotonic() + max(GOODBYE, self._deadline)
+        while self._open_streams:
+            event = self._next_event(until - time.monotonic())
+            if event is None:
+                break
+            self._happened(over, *event)
+        try:
+            code = process.wait(max(until - time.monotonic(), 0.1))
+        except subprocess.TimeoutExpired:
+            raise _Parted(None, Difference("", "the agent's end after its stdin was closed", "it goes on")) from None
         if code:
             raise _Parted(None, Difference("", "exit code 0", "exit code {}".format(code)))
 
@@ -358,14 +325,11 @@ class _Play:
         """What is still to come on stderr belongs into the report: a traceback above all. Stdin has been closed."""
         until = time.monotonic() + 0.5
         while True:
-            try:
-                kind, *rest = self._events.get(timeout=max(until - time.monotonic(), 0))
-            except queue.Empty:
+            event = self._next_event(until - time.monotonic())
+            if event is None or event == ("err", None):
                 return
-            if kind == "err":
-                if rest[0] is None:
-                    return
-                self._stderr.append(rest[0])
+            if event[0] == "err":
+                self._stderr.append(event[1])
 
 
 def _parts(lines) -> list:
@@ -385,20 +349,6 @@ def _parts(lines) -> list:
         elif line.sign in ("<", "<*"):
             (part.ordered if line.sign == "<" else part.anytime).append(line)
     return parts
-
-
-def _make(folder: str, entry, names: dict) -> None:
-    """A file, folder or link that a transcript asks for."""
-    path = os.path.join(folder, *re.split(r"[/\\]", entry.name))
-    content = entry.content
-    for name, value in names.items():
-        content = content.replace("<" + name + ">", value)
-    os.makedirs(path if entry.kind == "folder" else os.path.dirname(path), exist_ok=True)
-    if entry.kind == "link":
-        os.symlink(content, path)
-    elif entry.kind == "file":
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            file.write(content)
 
 
 def _end_process(process) -> None:

@@ -20,8 +20,9 @@ import threading
 from mm import __version__, log
 from mm.errors import UserError
 from mm.fronts import transcript
-from mm.fronts.redaction import MASKED, Pieces, Redaction, is_private_folder, secrets_of
+from mm.fronts.redaction import Pieces, Redaction, is_private_folder, secrets_of
 from mm.fronts.transcript import mark
+from mm.secrecy import MASKED
 
 HEADER = "# Recorded by mm v{} (Python {}, {}). Play it with: mm --replay FILE"
 HEADER_START = HEADER.partition("{")[0]

@@ -13,14 +13,9 @@ import os
 import re
 
 from mm.fronts.transcript import SESSION_ID, mark
+from mm.secrecy import MASKED, SECRET_NAME
 
-MASKED = "[masked]"
-
-# Names, of variables, keys and headers, whose values are secret.
-SECRET_NAME = re.compile(
-    r"api_?-?key|access_?-?key|private_?-?key|token|secret|passw|passphrase|credential|authorization|cookie", re.IGNORECASE)
-
-# Names that are harmless for a key of a JSON object.
+# Names, of variables only: for a key of a JSON object they are harmless.
 _SECRET_VARIABLE = re.compile(r"(?:^|_)(?:key|auth|pwd|pat)$", re.IGNORECASE)
 
 # Shorter values are words such as "true" or "none", which would be masked wherever they occur.

@@ -22,7 +22,7 @@ from mm.errors import UserError
 # Directive or None for "#", None otherwise.
 Line = namedtuple("Line", "number sign text value")
 
-# A comment that sets something up: `# cwd: file notes.md one line`. `value` is what `name` needs: see _DIRECTIVES.
+# A comment that sets something up: `# cwd: file notes.md one line`. `value` is what _DIRECTIVES makes of the rest.
 Directive = namedtuple("Directive", "name value")
 
 # A file, folder or link to be made: `kind` is one of those words, `content` the text or the link's target.
@@ -32,6 +32,9 @@ Entry = namedtuple("Entry", "kind name content")
 Difference = namedtuple("Difference", "path expected got")
 
 SIGNS = (">", "<", "<*", "!", "~", "=", "#")
+
+# What a comment can set up.
+SETTINGS = ("cwd", "home", "args", "config", "model", "env", "stderr", "stdin", "deadline")
 
 # What an object on an "=" line may hold; script.py says what each does.
 SCRIPT_KEYS = ("text", "thought", "call", "usage", "finish", "status", "body", "pause", "hang", "drop")
@@ -49,7 +52,7 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 _WRITTEN = re.compile(r"<(cwd|home|any|n|id\d*)>")
 _MARKED = re.compile(_OPEN + r"(\w+)" + _CLOSE)
 _SIGN = re.compile(r"(<\*|[><!~=#])(?:[ \t]+(.*)|)$", re.DOTALL)
-_DIRECTIVE = re.compile(r"(cwd|home|args|config|model|env|stderr|stdin|deadline):\s*(.*)$", re.DOTALL)
+_DIRECTIVE = re.compile(r"(%s):\s*(.*)$" % "|".join(SETTINGS), re.DOTALL)
 
 
 def parse(text: str) -> list:

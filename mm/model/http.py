@@ -1,18 +1,4 @@
-"""One HTTP exchange with a model server, which another thread can end at any moment.
-
-The turn's thread connects, sends and reads, and waits in each of these for as long as it takes: there is no time-out by
-default, because a model on a CPU reads a long prompt for minutes. The thread that delivers a cancel does one thing, it
-shuts the socket down, and the waiting thread wakes within a millisecond; the server sees the connection drop. What makes
-this hold in every state:
-
-- The socket is published before it connects, and connecting is a poll, because some systems refuse to shut a socket that
-  is not connected yet.
-- It is shut by the base class's method: `SSLSocket.shutdown` takes the TLS layer away from under the reader. Closing the
-  response or the socket instead wakes nobody, and blocks the thread that cancels as well.
-- The descriptor is kept open until it is no longer published: http.client closes sockets on its own account, and a number
-  that is free is soon another connection's.
-- What the reader gets after a shutdown depends on the state and the Python: an end of file, a reset, an incomplete read.
-  So the Cancel is asked first, whatever came.
+"""One HTTP exchange with a model server, which another thread can end at any moment (mm.model.line tells how).
 
 Proxies and redirects are not followed: a proxy from the environment would be asked for 127.0.0.1 too, and a redirected
 POST becomes a GET. The key goes to the one host it was set for.
@@ -23,11 +9,8 @@ from __future__ import annotations
 import errno
 import functools
 import http.client
-import os
 import re
-import select
 import socket
-import threading
 import time
 import urllib.error
 import urllib.parse
@@ -35,26 +18,19 @@ import urllib.request
 from collections import namedtuple
 
 from mm import __version__
-from mm.cancel import Cancel, Cancelled
+from mm.cancel import Cancel
 from mm.errors import UserError
 from mm.model import refusal
+from mm.model.line import CONNECT_SECONDS, ConnectTimeout, Line
 
 # `url` ends in /v1, without a slash; `headers` is a dict; `timeout` is in seconds without a byte, 0 for none;
 # `temperature` and `max_tokens` are None unless set; `extra` is a dict that is merged into the request.
 Server = namedtuple("Server", "url model api_key headers timeout temperature max_tokens extra")
 
-# A host that does not answer is given up after this long, each of its addresses. It has nothing to do with the model.
-CONNECT_SECONDS = 20
-
 # Within this a refusal's body must have come; without, the status is all there is to show.
 REFUSAL_SECONDS = 10
 
-# How often a connect looks at the Cancel where shutting the socket does not wake it.
-_POLL_SECONDS = 0.05
-
 _READ_SIZE = 65536
-
-_CONNECTING = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY, getattr(errno, "WSAEWOULDBLOCK", errno.EINPROGRESS)}
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile("[\t\x20-\x7e\xa0-\xff]*")
@@ -62,7 +38,7 @@ _HEADER_VALUE = re.compile("[\t\x20-\x7e\xa0-\xff]*")
 _START = "start one (llama-server, ollama serve, …), set MM_URL or --url, or try --demo"
 _CHECK = "check MM_URL or --url"
 
-_USER_OR_QUERY = re.compile(r"(?<=//)[^/?#]*@|[?#].*", re.DOTALL)
+_USER_OR_QUERY = re.compile(r"[^/?#]*@|[?#].*", re.DOTALL)
 
 
 class ModelError(UserError):
@@ -85,7 +61,7 @@ def shown(url: str) -> str:
 
 def secrets_of(server: Server) -> list[str]:
     """What must not be in any text, even where the server repeats it. Short values are no secrets but words."""
-    values = [server.api_key or "", *(str(value) for value in server.headers.values())]
+    values = [server.api_key or "", *(str(value) for value in (server.headers or {}).values())]
     tokens = [value.rpartition(" ")[2] for value in values]  # the part of "Bearer abc" that a server quotes
     return sorted({value for value in values + tokens if len(value) >= 6}, key=len, reverse=True)
 
@@ -93,9 +69,9 @@ def secrets_of(server: Server) -> list[str]:
 class Exchange:
     """An answer whose head has come. Read it until b"", close it in any case; closing drops the connection."""
 
-    def __init__(self, response, line: _Line, registration, cancel: Cancel, url: str):
+    def __init__(self, response, line: Line, registration, cancel: Cancel, url: str):
         self.status = response.status
-        self.content_type = (response.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+        self.cut = None  # the ModelError that tells why the body ended, where it did not end well
         self._response = response
         self._line = line
         self._registration = registration
@@ -103,32 +79,37 @@ class Exchange:
         self._url = url
 
     def header(self, name: str) -> str:
+        """The first header of that name, "" where there is none."""
         return self._response.headers.get(name) or ""
 
     def read(self) -> bytes:
-        """What has come since, at least a byte; b"" at the end of the body. Raises ModelError and Cancelled."""
+        """What has come since, at least a byte; b"" where the body ends, which `cut` may explain.
+
+        Raises ModelError when a time-out is set and over, and Cancelled.
+        """
         try:
             data = self._response.read1(_READ_SIZE)
         except (OSError, http.client.HTTPException) as error:
             self._cancel.check()
-            raise _explained(error, self._url, self._line, in_answer=True) from None
+            self.cut = _explained(error, self._url, self._line, in_answer=True)
+            if self.cut.kind == "timeout":
+                raise self.cut from None
+            return b""
         self._cancel.check()  # the kernel may still hold bytes from before the shutdown
         return data
 
-    def read_whole(self, limit: int, seconds: float) -> bytes:
+    def read_text(self, limit: int, seconds: float) -> str:
         """A short body that should be there at once: what came of it within the time and the limit."""
         end = time.monotonic() + seconds
-        body = b""
+        body = data = b"."
         try:
-            while len(body) < limit and time.monotonic() < end:
+            while data and len(body) <= limit and time.monotonic() < end:
                 self._line.set_timeout(max(0.01, end - time.monotonic()))
                 data = self.read()
-                if not data:
-                    break
                 body += data
         except ModelError:
-            pass  # cut: the beginning is what counts
-        return body[:limit]
+            pass  # its beginning is what counts
+        return body[1:limit + 1].decode("utf-8", "replace")
 
     def close(self) -> None:
         self._registration.forget()
@@ -151,7 +132,7 @@ def send(server: Server, path: str, body: bytes | None, cancel: Cancel, timeout:
     _check_url(server.url)
     headers = _headers(server)
     request = urllib.request.Request(server.url.rstrip("/") + path, data=body, headers=headers)
-    line = _Line(cancel, server.timeout if timeout is None else timeout)
+    line = Line(cancel, server.timeout if timeout is None else timeout)
     opener = urllib.request.OpenerDirector()
     opener.add_handler(_Handler(line))
     registration = cancel.on_cancel(line.shut)
@@ -172,110 +153,8 @@ def send(server: Server, path: str, body: bytes | None, cancel: Cancel, timeout:
     return answer
 
 
-class _Line:
-    """The socket of one exchange, shared between the thread that uses it and the one that cancels."""
-
-    def __init__(self, cancel: Cancel, seconds: float):
-        self._lock = threading.Lock()
-        self._cancel = cancel
-        self.seconds = seconds
-        self._socket = None
-        self._hold = None
-        self._shut = False
-
-    def shut(self) -> None:
-        """Wakes whoever waits on the socket; does not block."""
-        with self._lock:
-            self._shut = True
-            if self._socket is not None:
-                try:
-                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-                except OSError:
-                    pass  # not connected yet, or not any more
-
-    def close(self) -> None:
-        """Gives the descriptor back, after nobody can shut it any more."""
-        with self._lock:
-            published, self._socket = self._socket, None
-            hold, self._hold = self._hold, None
-        if published is not None:
-            hold.close()
-            published.close()
-
-    def set_timeout(self, seconds: float) -> None:
-        self._socket.settimeout(seconds)
-
-    def connect(self, host: str, port: int) -> socket.socket:
-        """Tries the host's addresses in turn: a `localhost` is often ::1 first, where no model server listens."""
-        failure = OSError(errno.EADDRNOTAVAIL, "no address")
-        for family, kind, protocol, _, address in self._addresses(host, port):
-            try:
-                sock = socket.socket(family, kind, protocol)
-                self.publish(sock)
-                self._connect(sock, address)
-                sock.settimeout(self.seconds or None)
-                return sock
-            except OSError as error:
-                failure = error
-                self.close()
-        raise failure
-
-    def publish(self, sock: socket.socket) -> None:
-        """From here on a cancel shuts this socket."""
-        with self._lock:
-            if self._shut:
-                sock.close()
-                raise Cancelled()
-            self._hold = sock.makefile("rb", buffering=0)  # while this is open, no close() frees the descriptor
-            self._socket = sock
-
-    def _connect(self, sock: socket.socket, address) -> None:
-        sock.setblocking(False)
-        code = sock.connect_ex(address)
-        end = time.monotonic() + CONNECT_SECONDS
-        while code in _CONNECTING:
-            if _has_settled(sock, _POLL_SECONDS):
-                code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            elif time.monotonic() > end:
-                raise _ConnectTimeout()
-            self._cancel.check()
-        if code:
-            raise OSError(code, os.strerror(code))
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a host that loses power during a long prompt
-        if hasattr(socket, "TCP_KEEPIDLE"):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
-
-    def _addresses(self, host: str, port: int) -> list:
-        try:
-            return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-        except socket.gaierror:
-            pass  # a name: asking for it cannot be interrupted, so another thread asks
-        answers = []
-        done = threading.Event()
-
-        def look_up():
-            try:
-                answers.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-            except (OSError, UnicodeError) as error:
-                answers.append(error)
-            done.set()
-
-        threading.Thread(target=look_up, name="resolver", daemon=True).start()
-        self._cancel.wait(done)
-        if isinstance(answers[0], UnicodeError):
-            raise socket.gaierror(socket.EAI_NONAME, "no such name")
-        if isinstance(answers[0], OSError):
-            raise answers[0]
-        return answers[0]
-
-
-class _ConnectTimeout(OSError):
-    """Nothing came back, not even a refusal."""
-
-
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, host: str, line: _Line, timeout=None):
+    def __init__(self, host: str, line: Line, timeout=None):
         super().__init__(host)
         self._line = line
 
@@ -306,7 +185,7 @@ class _TlsConnection(_Connection):
 class _Handler(urllib.request.HTTPHandler):
     """The only handler: without urllib's others a status is no exception, and nothing is redirected or proxied."""
 
-    def __init__(self, line: _Line):
+    def __init__(self, line: Line):
         super().__init__()
         self._line = line
 
@@ -323,16 +202,6 @@ class _Handler(urllib.request.HTTPHandler):
 def _tls_context():
     import ssl
     return ssl.create_default_context()  # reads the system's certificates, and SSL_CERT_FILE; takes up to 28 ms
-
-
-def _has_settled(sock: socket.socket, seconds: float) -> bool:
-    """Waits until a connect has succeeded or failed."""
-    if hasattr(select, "poll"):
-        poll = select.poll()
-        poll.register(sock, select.POLLOUT)
-        return bool(poll.poll(seconds * 1000))
-    _, writable, failed = select.select((), (sock,), (sock,), seconds)  # Windows reports a refusal in the third
-    return bool(writable or failed)
 
 
 def _check_url(url: str) -> None:
@@ -356,7 +225,7 @@ def _headers(server: Server) -> dict:
                "User-Agent": f"mm/{__version__}"}
     if server.api_key:
         headers["Authorization"] = f"Bearer {server.api_key}"
-    for name, value in server.headers.items():
+    for name, value in (server.headers or {}).items():
         if not _HEADER_NAME.fullmatch(name):
             raise ModelError(f"model.headers: {refusal.one_line(repr(name), limit=80)} is no header name", "header",
                              exit_code=2)
@@ -364,7 +233,7 @@ def _headers(server: Server) -> dict:
         headers[name] = str(value)
     for name, value in headers.items():
         if not _HEADER_VALUE.fullmatch(value):
-            where = "model.apiKey" if name == "Authorization" and name not in server.headers else f"model.headers.{name}"
+            where = "model.apiKey" if name == "Authorization" and name not in (server.headers or {}) else f"model.headers.{name}"
             raise ModelError(f"{where} holds a character that cannot be in a header (a line break?)", "header",
                              exit_code=2)
     return headers
@@ -376,9 +245,8 @@ def _redirected(answer: Exchange, url: str) -> ModelError:
                       answer.status)
 
 
-def _explained(error: Exception, url: str, line: _Line, in_answer: bool) -> ModelError:
+def _explained(error: Exception, url: str, line: Line, in_answer: bool) -> ModelError:
     """The line for what surfaced in a socket call."""
-    import ssl
     if isinstance(error, urllib.error.URLError) and isinstance(error.reason, OSError):
         error = error.reason
     address = shown(url)
@@ -387,9 +255,9 @@ def _explained(error: Exception, url: str, line: _Line, in_answer: bool) -> Mode
         return ModelError(f"no model server at {address} (connection refused): {_START}", "refused")
     if isinstance(error, socket.gaierror):
         return ModelError(f'cannot resolve "{urllib.parse.urlsplit(url).hostname}" ({address}): {_CHECK}', "name")
-    if isinstance(error, _ConnectTimeout):
+    if isinstance(error, ConnectTimeout):
         return ModelError(f"no model server at {address} (no answer in {CONNECT_SECONDS} s): {_CHECK}", "unreachable")
-    if isinstance(error, ssl.SSLError):
+    if type(error).__module__ == "ssl" and not in_answer:
         reason = getattr(error, "verify_message", "") or error.reason or "no reason given"
         return ModelError(f"{address}: the TLS connection failed: {refusal.one_line(str(reason))}", "tls")
     if isinstance(error, socket.timeout) and number != errno.ETIMEDOUT:

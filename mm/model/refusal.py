@@ -23,9 +23,9 @@ _PAGE = re.compile(r"(?i)\s*<(!doctype\s+html|html|head|body)\b")
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\\s]+")
 
 
-def words_of_body(body: bytes) -> str:
-    """The words in a refusal's body; empty when it says nothing."""
-    text = body[:MAX_BODY].decode("utf-8", "replace").strip()
+def words_of_body(body: str) -> str:
+    """The words in a body that is no answer; empty when it says nothing."""
+    text = body[:MAX_BODY].strip()
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -32,7 +32,7 @@ def first_model(server: Server, cancel: Cancel) -> str | None:
         with http.send(server, "/models", None, cancel, timeout=_SECONDS) as exchange:
             if exchange.status != 200:
                 return None
-            body = exchange.read_whole(_MAX_LIST, _SECONDS)
+            body = exchange.read_text(_MAX_LIST, _SECONDS)
     except ModelError as error:
         if error.kind in ("dropped", "timeout", "redirect"):
             return None  # the completion will tell better what is wrong
@@ -40,7 +40,7 @@ def first_model(server: Server, cancel: Cancel) -> str | None:
     return _first_id(body)
 
 
-def _first_id(body: bytes) -> str | None:
+def _first_id(body: str) -> str | None:
     try:
         models = json.loads(body)["data"]
         names = [model["id"] for model in models if isinstance(model["id"], str) and model["id"]]

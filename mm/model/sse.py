@@ -31,7 +31,7 @@ class Decoder:
         """`tap(line)`, if given, is told each object as the one data line that makes it, and the [DONE]."""
         self.done = False
         self.dropped = 0  # events that were no JSON object
-        self.started = False  # whether any byte but blanks was there
+        self.beginning = ""  # the first lines that came, as they came
         self._tap = tap
         self._rest = []  # pieces of the line that is not complete yet
         self._held = []  # data lines of an event that is not complete yet
@@ -65,11 +65,11 @@ class Decoder:
 
     def _lines(self, text: str) -> list:
         objects = []
-        if not self.started:
+        if not self.beginning:
             text = text.lstrip("\ufeff \t\r\n")
             if not text:
                 return objects
-            self.started = True
+            self.beginning = text
             if text[0] == "{":
                 self._is_json = True
                 self._rest.insert(0, text.encode("utf-8"))

@@ -60,7 +60,7 @@ def prepare(arguments, space):
     if timeout <= 0:
         raise ToolError(f'[{NAME}: "timeout" must be above 0]')
     # Bytes, because a locale that is not UTF-8 does not change what the model wrote.
-    argv = [_find_shell(space.config.bash_shell), "-c", command if os.name == "nt" else encoded]
+    argv = [find_shell(space.config.bash_shell), "-c", command if os.name == "nt" else encoded]
 
     def run(cancel, progress):
         return _Run(argv, space, timeout).run(cancel, progress)
@@ -68,7 +68,8 @@ def prepare(arguments, space):
     return Action(f"{NAME}: {one_line(command)}", (), True, None, command, run)
 
 
-def _find_shell(wanted):
+def find_shell(wanted):
+    """The path of the shell that `bash.shell` names. Raises ToolError where there is none."""
     found = shutil.which(os.path.expanduser(wanted))
     if wanted != "bash":
         if found is None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from mm.text import one_line
-from mm.tools import bash, edit_file, read_file, write_file
+from mm.tools import bash, edit_file, read_file, read_skill, write_file
 from mm.tools.tool import ToolError
 
 
-def built_in(config) -> tuple:
-    """The tools that the configuration leaves on, always in the same order: the model server caches the prompt."""
-    tools = (bash.configured(config), edit_file.TOOL, read_file.TOOL, write_file.TOOL)
+def built_in(config, skills=()) -> tuple:
+    """The tools that the configuration leaves on, always in the same order: the model server caches the prompt.
+
+    `skills` are the session's (skills.catalogue); without any there is nothing to read.
+    """
+    reads_skills = (read_skill.tool(skills),) if skills else ()
+    tools = (bash.configured(config), edit_file.TOOL, read_file.TOOL) + reads_skills + (write_file.TOOL,)
     return tuple(tool for tool in tools if tool.name not in config.tools_disabled)
 
 
@@ -19,12 +23,16 @@ def to_wire(tools) -> list:
 
 
 def _to_wire(tool):
-    properties = {parameter.name: {"type": parameter.type, "description": parameter.description}
-                  for parameter in tool.parameters}
+    properties = {parameter.name: _property(parameter) for parameter in tool.parameters}
     required = [parameter.name for parameter in tool.parameters if parameter.required]
     schema = {"type": "object", "properties": properties, "required": required}
     function = {"name": tool.name, "description": tool.description, "parameters": schema}
     return {"type": "function", "function": function}
+
+
+def _property(parameter):
+    told = {"type": parameter.type, "description": parameter.description}
+    return dict(told, enum=list(parameter.choices)) if parameter.choices else told
 
 
 def find(tools, name):

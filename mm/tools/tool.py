@@ -17,9 +17,10 @@ from collections import namedtuple
 # `subject` names the parameter that the title shows ("bash: ls -la").
 Tool = namedtuple("Tool", "name description kind parameters subject prepare")
 
-# `type` is "string", "integer", "number" or "boolean"; `aliases` are other names that models use for it.
-Parameter = namedtuple("Parameter", "name type description required aliases")
-Parameter.__new__.__defaults__ = (True, ())
+# `type` is "string", "integer", "number" or "boolean"; `aliases` are other names that models use for it; `choices` are the
+# values that the model is told of, all where there are none: what else it sends is the tool's to answer.
+Parameter = namedtuple("Parameter", "name type description required aliases choices")
+Parameter.__new__.__defaults__ = (True, (), ())
 
 # What a call will do. `title` is one line; `paths` absolute; `asks` whether the gate asks when yolo is off; `diff` an
 # events.Diff or None and `text` a str or None for the dialog; `run(cancel, progress)` does it, where

@@ -28,6 +28,8 @@ class Workspace:
     `window` is the model's context in tokens, 0 while unknown; it lowers the output limits.
     `seen` maps real paths to the sha256 of the bytes that the model knows whole: read to the end or written by it.
     `failed_edits` maps real paths to the number of edits that failed there in a row.
+    `skills_read` holds the names of the skills whose text stands in the conversation; whoever removes it from there
+    clears them.
     """
 
     def __init__(self, cwd: str, config, window: int = 0):
@@ -36,6 +38,7 @@ class Workspace:
         self.window = window
         self.seen = {}
         self.failed_edits = {}
+        self.skills_read = set()
         self._parts = {}  # real path -> (sha256, set of line numbers shown so far), for files seen in part
 
     def log_folder(self) -> str:

@@ -85,15 +85,11 @@ class Agent:
     def initialize(self) -> int:
         """Returns the time at which the answer arrived."""
         self.send("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
-        return self.until(b'"agentInfo"')[-1][0]
+        return self.finish()[-1][0]
 
     def new_session(self, cwd: str) -> str:
         self.send("session/new", {"cwd": cwd, "mcpServers": []})
-        for _, line in self.until(b'"result"'):
-            message = json.loads(line)
-            if "result" in message:
-                return message["result"]["sessionId"]
-        raise RuntimeError("session/new was not answered with a session")
+        return json.loads(self.finish()[-1][1])["result"]["sessionId"]
 
     def prompt(self, session: str, text: str) -> int:
         return self.send("session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": text}]})
@@ -102,8 +98,15 @@ class Agent:
         return self.send("session/cancel", {"sessionId": session}, request=False)
 
     def finish(self) -> list:
-        """The lines up to the answer to the prompt."""
-        return self.until(b'"stopReason"')
+        """The lines up to the answer to the last request; RuntimeError when that is an error."""
+        mark = b'"id":%d,' % self._last_id
+        lines = self.until(mark)
+        # What the agent sends by itself may follow in the same piece; it is of no use to anybody here.
+        while mark not in lines[-1][1]:
+            lines.pop()
+        if b'"error":' in lines[-1][1]:
+            raise RuntimeError("the agent answered %s%s" % (lines[-1][1].decode(), self._what_it_said()))
+        return lines
 
 
 class ModelServer:

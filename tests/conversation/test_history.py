@@ -67,6 +67,15 @@ class CloseCalls(unittest.TestCase):
         self.assertEqual(len(messages), 2)
 
 
+class DropUnanswered(unittest.TestCase):
+    def test_table(self):
+        summary = dict(ASKED, kind="summary")
+        for messages, left in (([ASKED], 0), ([summary, ASKED], 1), ([summary], 1), ([ASKED, ONE, ASKED, ASKED], 2), ([], 0)):
+            kept = list(messages)
+            history.drop_unanswered(kept)
+            self.assertEqual(kept, messages[:left])
+
+
 class ValidArguments(unittest.TestCase):
     def test_table(self):
         cases = [
@@ -102,6 +111,25 @@ class ToWire(unittest.TestCase):
                 continue  # a request is never made there
             shorter = json.dumps(history.to_wire("s", messages[:length]))[:-1]
             self.assertTrue(json.dumps(history.to_wire("s", messages)).startswith(shorter))
+
+    def test_a_summary_and_the_question_behind_it_are_one_message(self):
+        summary = dict(user_message("a fact"), kind="summary")
+        wire = history.to_wire("s", [summary, ASKED, ONE, tool_message("call_1", "bash", "a"), ASKED])
+        framed = "[summary of the conversation so far]\na fact\n[end of the summary]"
+        self.assertEqual(wire[1], {"role": "user", "content": framed + "\n\ngo"})
+        self.assertEqual([message["role"] for message in wire], ["system", "user", "assistant", "tool", "user"])
+        self.assertEqual(history.to_wire("s", [summary])[1:], [{"role": "user", "content": framed}])
+
+    def test_requests_after_a_summary_grow_element_by_element(self):
+        messages = [dict(user_message("a fact"), kind="summary"), ASKED, ONE, tool_message("call_1", "bash", "a"), says(), ASKED, says()]
+        ends = [2, 4, 6]  # behind a question or a result: where requests are made
+        requests = [history.to_wire("s", messages[:end]) for end in ends]
+        for before, after in zip(requests, requests[1:]):
+            self.assertEqual(after[:len(before)], before)
+
+
+def says():
+    return assistant_message("done")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import unittest
 
 from mm import config
 from mm.cancel import Cancel
-from mm.engine import turn
+from mm.engine import calls, turn
 from mm.engine.agent import Agent
 from mm.events import ALLOW, COMPLETED, FAILED, REJECT, Text, ToolEnded, ToolPending, ToolStarted
 from tests import support
@@ -67,7 +67,7 @@ class Turn(unittest.TestCase):
             front, session, [outcome] = self.talk(server, "hi")
         self.assertEqual(front.events, [Text("Hel"), Text("lo")])
         self.assertEqual(session.messages, [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello"}])
-        self.assertEqual(outcome, turn.Outcome("end_turn", None, 0, 0, 0))
+        self.assertEqual(outcome, turn.Outcome("end_turn", None, False, 0, 0, 0))
 
     def test_calls_run_one_after_the_other_and_the_model_reads_their_results(self):
         with ModelServer([{"text": "Look."}, bash("echo one"), bash("exit 3")], [{"text": "Done."}]) as server:
@@ -93,7 +93,7 @@ class Turn(unittest.TestCase):
         calls = [
             ({"name": "bash", "arguments": "{broken"}, "the arguments are not valid JSON"),
             ({"name": "bash", "arguments": "{}"}, 'missing parameter "command"'),
-            ({"name": "fly", "arguments": "{}"}, "[there is no tool named fly. Tools: bash, edit_file, read_file, write_file]"),
+            ({"name": "fly", "arguments": "{}"}, "[there is no tool named fly. Tools: bash, edit_file, read_file, read_skill, write_file]"),
             ({"name": "read_file", "arguments": {"path": "missing"}}, "does not exist"),
         ]
         for call, text in calls:
@@ -139,7 +139,7 @@ class Turn(unittest.TestCase):
         with ModelServer([bash("touch %s/ran" % self.folder), {"finish": "length"}]) as server:
             front, _, [outcome] = self.talk(server, "go")
         self.assertEqual(outcome.stop_reason, "max_tokens")
-        self.assertEqual(front.ends()[0].output, turn.CALL_CUT)
+        self.assertEqual(front.ends()[0].output, calls.CUT)
         self.assertFalse(os.path.exists(self.folder + "/ran"))
 
     def test_the_step_limit(self):

@@ -303,11 +303,9 @@ class _Connection:
         self._socket.sendall(f"HTTP/1.1 {status} Scripted\r\n{lines}Connection: close\r\n\r\n".encode() + body)
 
     def end(self) -> None:
-        if self._resets and self._watched:
-            self._socket.shutdown(socket.SHUT_RD)  # sends nothing, but wakes the thread that waits on the socket
+        _shut(self._socket, socket.SHUT_RD if self._resets else socket.SHUT_RDWR)  # the former sends nothing
+        if self._watched:  # by a thread that must have seen the end before the number is given back
             self.over.wait()
-        else:
-            _shut(self._socket)
         self.over.set()
         self._socket.close()
         if self._input:
@@ -346,9 +344,9 @@ def _usage(usage: dict) -> dict:
     return counts
 
 
-def _shut(each: socket.socket) -> None:
+def _shut(each: socket.socket, how: int = socket.SHUT_RDWR) -> None:
     try:
-        socket.socket.shutdown(each, socket.SHUT_RDWR)
+        socket.socket.shutdown(each, how)
     except OSError:
         pass
 

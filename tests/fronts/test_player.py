@@ -97,6 +97,7 @@ class WhatIsFound(unittest.TestCase):
              "params.update.content.text", '"second"'),
             ("one line too many", OPENING + prompt("two") + chunk("second") + ANSWER, 5, "id", "nothing: the key is missing"),
             ("a line too many at the end", OPENING + prompt("two") + chunk("second") + chunk("first"), None, "", "another line"),
+            ("a line too many before the next", OPENING + prompt("say x") + "! no such line\n" + prompt("x"), 3, "", "another line"),
             ("no JSON", OPENING + prompt("stray") + ANSWER, 4, "", "none: "),
             ("another request", OPENING + prompt("ask q") + '~ {"messages":[{"content":"p"}]}\n= data: x\n' + chunk("data: x") + ANSWER,
              4, "messages[1].content", '"q"'),

@@ -267,7 +267,7 @@ class Failures(unittest.TestCase):
              "answered 302: it redirects to https://where/v1; use that URL"),
             ("wrong_url", [{"type": "text/html"}, {"raw": page}], "answers, but not as a model server (502 Bad): does the URL end in /v1?"),
             ("wrong_url", [{"type": "text/plain"}, {"raw": b"Ollama is running"}],
-             "answers, but not as a model server: does the URL end in /v1?"),
+             "answers, but not as a model server (Ollama is running): does the URL end in /v1?"),
             ("error", [{"data": '{"error": "Model is unloaded."}'}], "answered with an error (200): Model is unloaded."),
             ("error", [text, {"data": '{"error": {"code": 500, "message": "no memory"}}'}, {"data": "[DONE]"}],
              "failed in the middle of its answer (500): no memory"),

@@ -9,7 +9,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from mm.cancel import Cancel
+from mm.cancel import Cancel, Cancelled
 from mm.events import Text
 from mm.model import chat, demo, servers
 from mm.model.chat import ModelError, ToolCall, Usage
@@ -133,7 +133,7 @@ class Demo(unittest.TestCase):
         answer = chat.complete(self.server, [user("slow: 10000")], [], cancel)
         next(answer)
         cancel.cancel()
-        self.assertRaises(chat.http.Cancelled, list, answer)
+        self.assertRaises(Cancelled, list, answer)
 
     def test_fail_answers_with_the_status(self):
         for status in (400, 503, 599):

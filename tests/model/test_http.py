@@ -162,6 +162,7 @@ class Connecting(unittest.TestCase):
                  'cannot resolve "no-such-host.invalid" (http://no-such-host.invalid/v1): check MM_URL or --url'),
                 ("url", "ftp://host/v1", "ftp://host/v1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
                 ("url", "127.0.0.1:8080/v1", "127.0.0.1:8080/v1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
+                ("url", "bob:sekret@host/v1?key=sekret", "host/v1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
                 ("url", "http://host:99999/v1", "http://host:99999/v1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
                 ("url", "http://host/a b\r\nX: 1", "http://host/a b X: 1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
                 ("url", "http://bob:sekret@host/v1",

@@ -11,21 +11,20 @@ from mm.model import refusal
 class Words(unittest.TestCase):
     def test_words_of_a_body(self):
         cases = [
-            (b'{"error":{"message":"m","code":500}}', "m"),
-            (b'{"error":"m"}', "m"),
-            (b'{"object":"error","message":"m","code":400}', "m"),
-            (b'{"detail":"m"}', "m"),
-            (b'{"detail":[{"loc":["body"],"msg":"m","type":"t"}]}', "m"),
-            (b'{"error":{"message":{"detail":"m"}}}', "m"),
-            (b'{"error":{"type":"not_found_error","message":null}}', "not_found_error"),
-            (b'{"unknown":1}', '{"unknown":1}'),
-            (b'["m"]', "m"),
-            (b"m\nVerbose output:\n...", "m"),
-            (b"", ""),
-            (b"<html><head><title>t</title><style>s</style></head><body><h1>Bad <b>Gateway</b></h1></body></html>", "Bad  Gateway"),
-            (b"<!DOCTYPE html><title>t</title>", "t"),
-            (b"<html><script>if (a < b) x()", ""),
-            (b"\xff\xfe", "\ufffd\ufffd"),
+            ('{"error":{"message":"m","code":500}}', "m"),
+            ('{"error":"m"}', "m"),
+            ('{"object":"error","message":"m","code":400}', "m"),
+            ('{"detail":"m"}', "m"),
+            ('{"detail":[{"loc":["body"],"msg":"m","type":"t"}]}', "m"),
+            ('{"error":{"message":{"detail":"m"}}}', "m"),
+            ('{"error":{"type":"not_found_error","message":null}}', "not_found_error"),
+            ('{"unknown":1}', '{"unknown":1}'),
+            ('["m"]', "m"),
+            ("m\nVerbose output:\n...", "m"),
+            ("", ""),
+            ("<html><head><title>t</title><style>s</style></head><body><h1>Bad <b>Gateway</b></h1></body></html>", "Bad  Gateway"),
+            ("<!DOCTYPE html><title>t</title>", "t"),
+            ("<html><script>if (a < b) x()", ""),
         ]
         for body, expected in cases:
             with self.subTest(body):
@@ -50,10 +49,10 @@ class Words(unittest.TestCase):
                 self.assertEqual(expected, refusal.status_of_value(value, 200))
 
     def test_broken_pages_take_no_time(self):
-        for piece in (b"<script>", b"<!--", b"<", b"<a ", b"<html"):
+        for piece in ("<script>", "<!--", "<", "<a ", "<html"):
             with self.subTest(piece):
                 start = time.process_time()
-                refusal.words_of_body(b"<html>" + piece * 100_000)
+                refusal.words_of_body("<html>" + piece * 100_000)
                 self.assertLess(time.process_time() - start, 1)
 
 

@@ -1,25 +1,73 @@
-"""The slash commands of the editor's menu: what is listed, and what `session/prompt` intercepts."""
+"""The slash commands of the editor's menu: what is listed, and what `session/prompt` intercepts or rewrites.
+
+Only what is handled is listed: the two commands are executed here, a skill's command is rewritten into the notation that
+makes the model read the skill.
+"""
 
 from __future__ import annotations
+
+from mm import log
+from mm.engine.asking import Asking
+from mm.engine.compact import Compactor
+from mm.engine.session import new_id
+from mm.skills import catalogue
 
 # (name, description), as they are listed.
 COMMANDS = (
     ("new", "Clear the history and start a new session"),
     ("compact", "Compress the history now, keeping the last turns"),
 )
+RESERVED = tuple(name for name, _ in COMMANDS)
 
-NOT_THERE_YET = "/%s is not there yet: it comes with a later version of mm."
+NEW_SESSION = "🆕 New session: %d message(s) forgotten."
+NOT_KEPT = "[new: failed, history kept: the conversation could not be saved: %s]"
+
+
+def available(skills) -> list:
+    """All that is listed: (name, description, hint or None)."""
+    return [command + (None,) for command in COMMANDS] + catalogue.advertised(skills, RESERVED)
+
+
+def hidden(skills) -> list:
+    """A line for each skill that is not listed because a command has its name."""
+    return catalogue.hidden(skills, RESERVED)
 
 
 def named(text: str):
     """The name of the command that the prompt's text is, exactly; None for any other text."""
     text = text.strip()
-    for name, _ in COMMANDS:
-        if text == "/" + name:
-            return name
-    return None
+    return text[1:] if text[:1] == "/" and text[1:] in RESERVED else None
 
 
-def run(name: str) -> str:
-    """Executes a command without the model; returns the one line that answers it."""
-    return NOT_THERE_YET % name
+def with_skills(text: str, skills) -> str:
+    """The text as it goes to the model: `/name …` of a skill as `$name …`, and what `$name` means behind it."""
+    return catalogue.mention(catalogue.slash(text, skills, RESERVED), skills)
+
+
+def run(name: str, agent, session, front, cancel) -> str:
+    """Executes a command; returns the one line that answers it. Raises Cancelled."""
+    line = new(agent, session) if name == "new" else compact(agent, session, front, cancel)
+    session.save(agent.model_name)
+    return line
+
+
+def new(agent, session) -> str:
+    """Forgets the conversation, after keeping a copy of it where sessions are kept."""
+    count = len(session.messages)
+    try:
+        kept = session.keep_copy(new_id(), agent.model_name) if count else None
+    except OSError as problem:
+        return NOT_KEPT % (problem.strerror or problem)
+    if kept:
+        log.line("[acp] session %s: previous conversation kept as %s" % (session.id, kept))
+    session.clear()
+    log.line("[acp] session %s: new session, %d message(s) forgotten" % (session.id, count))
+    return NEW_SESSION % count
+
+
+def compact(agent, session, front, cancel) -> str:
+    """Compresses the history, whatever there is room for."""
+    session.open(cancel)
+    line = Compactor(agent, session, cancel, Asking(agent, session, None, front, cancel).count).forced().line
+    log.line("[acp] session %s: /compact — %s" % (session.id, line))
+    return line

@@ -5,10 +5,11 @@ from __future__ import annotations
 from mm import log
 from mm.cancel import Cancelled
 from mm.engine.turn import CANCELLED, END_TURN, run_turn
-from mm.events import REJECT, Permission, Text, Thought
+from mm.events import REJECT, Permission, Text, Thought, WindowUse
 from mm.fronts.acp import attachments, commands, updates
 from mm.wire.peer import INTERNAL_ERROR, Closed, RemoteError
 
+TURN_DONE = "[acp] turn done: %d command(s) · %d file op(s) · %d skill(s)"
 NOTHING_TO_SAY = "The prompt holds nothing that mm can read: it takes text and links to files."
 
 
@@ -22,7 +23,7 @@ def answer(client, agent, request, blocks: list, ticket) -> None:
         with ticket.turn(request.cancel):
             _answer_in_turn(client, agent, request, blocks)
     except Cancelled:
-        request.answer({"stopReason": CANCELLED})
+        request.answer(_result(client.session, CANCELLED))
     except Closed:
         pass
     except Exception:
@@ -31,24 +32,42 @@ def answer(client, agent, request, blocks: list, ticket) -> None:
 
 
 def _answer_in_turn(client, agent, request, blocks: list) -> None:
-    session = client.session
+    session, cancel = client.session, request.cancel
+    text = _flatten(session, blocks)
+    front = _Front(client, agent.config.acp_thoughts, cancel)
+    stop_reason, error = END_TURN, None
+    command = commands.named(text)
+    if not text.strip():
+        client.update(updates.chunk(NOTHING_TO_SAY))
+    elif command:
+        client.update(updates.chunk(commands.run(command, agent, session, front, cancel)))
+    else:
+        outcome = run_turn(agent, session, commands.with_skills(text, session.skills()), front, cancel)
+        stop_reason, error = outcome.stop_reason, outcome.error
+        log.line(TURN_DONE % (outcome.commands, outcome.file_operations, outcome.skills))
+    used = session.meter.shown(session.messages) if session.meter else 0
+    front.emit(WindowUse(used, agent.window.size))
+    if error:
+        return _fail(request, str(error))
+    request.answer(_result(session, stop_reason))
+
+
+def _flatten(session, blocks: list) -> str:
+    """The prompt's text; what was attached and what was left out is logged."""
     text, attached, ignored = attachments.flatten(blocks, session.cwd)
     for path in attached:
         log.line("[acp] session %s: attached %s" % (session.id, path))
     if ignored:
         log.line("[acp] session %s: ignored %s block(s)" % (session.id, ", ".join(ignored)))
-    command = commands.named(text)
-    if command or not text.strip():
-        client.update(updates.chunk(commands.run(command) if command else NOTHING_TO_SAY))
-        return request.answer({"stopReason": END_TURN})
-    front = _Front(client, agent.config.acp_thoughts, request.cancel)
-    outcome = run_turn(agent, session, text, front, request.cancel)
-    log.line("[acp] turn done: %d command(s) · %d file op(s) · %d skill(s)" % (
-        outcome.commands, outcome.file_operations, outcome.skills,
-    ))
-    if outcome.error:
-        return _fail(request, str(outcome.error))
-    request.answer({"stopReason": outcome.stop_reason})
+    return text
+
+
+def _result(session, stop_reason: str) -> dict:
+    """The prompt's answer, with the session's totals once a server has counted anything."""
+    result = {"stopReason": stop_reason}
+    if session.usage:
+        result["usage"] = updates.usage(session.usage)
+    return result
 
 
 def _fail(request, line: str) -> None:

@@ -16,11 +16,11 @@ import threading
 
 from mm import __version__, log
 from mm.engine.agent import Agent
+from mm.fronts.acp.open_session import OpenSession
 from mm.wire import streams
 from mm.wire.peer import INVALID_PARAMS, METHOD_NOT_FOUND, Closed, Peer, RpcError
 
 PROTOCOL_VERSION = 1
-COMMANDS_DELAY = 0.05  # seconds; some clients drop what follows the answer to session/new too closely
 GOODBYE = 0.4  # seconds that cancelled turns get to answer, and the log to be read
 
 
@@ -81,6 +81,8 @@ class Server:
             "session/new": self._new_session,
             "session/prompt": self._prompt,
         }
+        if config.sessions_enabled:
+            self._methods["session/load"] = self._load_session
 
     def banner(self) -> str:
         yolo = "on" if self.config.yolo else "off"
@@ -89,10 +91,13 @@ class Server:
     def close(self) -> None:
         """Cancels every prompt and lets it answer, ends every child; returns within about a second."""
         self._closing = True
-        for open_session in list(self._sessions.values()):
-            open_session.cancel()
+        clients = list(self._sessions.values())
+        for client in clients:
+            client.cancel()
         self.peer.flush(GOODBYE)
         self.peer.close()
+        for client in clients:
+            client.end()
         child = sys.modules.get("mm.wire.child")
         if child:
             child.end_all()
@@ -116,9 +121,9 @@ class Server:
 
     def _notified(self, method: str, params) -> None:
         if method == "session/cancel":
-            open_session = self._session_or_none(params.get("sessionId"))
-            if open_session:
-                open_session.cancel()
+            client = self._session_or_none(params.get("sessionId"))
+            if client:
+                client.cancel()
 
     def _initialize(self, request) -> None:
         params, info = request.params, request.params.get("clientInfo")
@@ -132,95 +137,52 @@ class Server:
             agent_info["title"] = self.config.acp_title
         request.answer({
             "protocolVersion": PROTOCOL_VERSION,
-            "agentCapabilities": {},
+            "agentCapabilities": {"loadSession": True} if self.config.sessions_enabled else {},
             "agentInfo": agent_info,
             "authMethods": [],
         })
         _end_in_order_on_signals()
 
     def _new_session(self, request) -> None:
-        cwd = request.params.get("cwd")
-        if not isinstance(cwd, str) or not os.path.isabs(cwd) or not os.path.isdir(cwd):
-            raise _invalid("cwd", "must be the absolute path of an existing folder, got %s" % _shown(cwd))
-        servers = request.params.get("mcpServers")
-        session = self.agent.new_session(os.path.normpath(cwd))
-        open_session = _OpenSession(self, session)
-        self._sessions[session.id] = open_session
-        count = len(servers) if isinstance(servers, (list, dict)) else 0
-        log.line("[acp] session %s: new, %s, %d MCP server(s) ignored" % (session.id, session.cwd, count))
+        cwd = _folder(request.params)
+        session = self.agent.new_session(cwd)
+        client = self._sessions[session.id] = OpenSession(self, session.id)
+        client.opened(session)
+        log.line("[acp] session %s: new, %s, %d MCP server(s) ignored" % (session.id, cwd, _servers(request.params)))
         request.answer({"sessionId": session.id})
-        open_session.announce_soon()
+        client.announce_soon()
+
+    def _load_session(self, request) -> None:
+        """Loads in a thread of its own; prompts for the session that come meanwhile wait for it."""
+        session_id, cwd = request.params.get("sessionId"), _folder(request.params)
+        if not isinstance(session_id, str):
+            raise _invalid("sessionId", "must be a string, got %s" % _shown(session_id))
+        client = self._session_or_none(session_id)
+        if client and client.busy():
+            raise unknown(session_id, "a turn is running")
+        replaced, client = client, OpenSession(self, session_id)
+        self._sessions[session_id] = client
+        client.load(request, cwd, replaced)
+
+    def put_back(self, session_id: str, client) -> None:
+        """A session could not be loaded: `client`, which had its id before, has it again; None: nobody has."""
+        if client:
+            self._sessions[session_id] = client
+        else:
+            self._sessions.pop(session_id, None)
 
     def _prompt(self, request) -> None:
         session_id = request.params.get("sessionId")
-        open_session = self._session_or_none(session_id)
-        if not open_session:
-            why = "unknown session %s" % _shown(session_id)
-            raise RpcError(INVALID_PARAMS, "Invalid params: " + why, {"sessionId": session_id, "error": why})
+        client = self._session_or_none(session_id)
+        if not client:
+            raise unknown(session_id, "unknown session %s" % _shown(session_id))
         blocks = request.params.get("prompt")
         if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
             raise _invalid("prompt", "must be a list of content blocks")
-        open_session.prompt(request, blocks)
+        client.prompt(request, blocks)
 
     def _session_or_none(self, session_id):
         return self._sessions.get(session_id) if isinstance(session_id, str) else None
-
-
-class _OpenSession:
-    """A session, its place on the connection and its prompts that are not answered yet."""
-
-    def __init__(self, server: Server, session):
-        self.session = session
-        self._server = server
-        self.peer = server.peer
-        self._lock = threading.Lock()
-        self._prompts = set()
-        self._announced = False
-
-    def announce_soon(self) -> None:
-        """The commands follow the answer to session/new, unless a prompt comes first and announces them."""
-        timer = threading.Timer(COMMANDS_DELAY, self.announce)
-        timer.daemon = True
-        timer.start()
-
-    def announce(self) -> None:
-        with self._lock:  # held while sending: whoever comes second must find them sent
-            if self._announced:
-                return
-            self._announced = True
-            from mm.fronts.acp import commands, updates
-
-            try:
-                self.update(updates.commands(commands.COMMANDS))
-            except Closed:
-                pass
-
-    def update(self, body: dict) -> None:
-        self.peer.notify("session/update", {"sessionId": self.session.id, "update": body})
-
-    def prompt(self, request, blocks: list) -> None:
-        """Takes a place in the line and answers the request from a thread of its own."""
-        ticket = self._server.agent.queue.ticket()
-        with self._lock:
-            self._prompts.add(request)
-        threading.Thread(target=self._run, args=(request, blocks, ticket), daemon=True).start()
-
-    def cancel(self) -> None:
-        """Cancels the running prompt and the waiting ones; the next one is not touched."""
-        with self._lock:
-            requests = list(self._prompts)
-        for request in requests:
-            request.cancel.cancel()
-
-    def _run(self, request, blocks: list, ticket) -> None:
-        from mm.fronts.acp import prompting
-
-        try:
-            prompting.answer(self, self._server.agent, request, blocks, ticket)
-        finally:
-            ticket.leave()
-            with self._lock:
-                self._prompts.discard(request)
 
 
 def supports_forms(capabilities) -> bool:
@@ -239,6 +201,24 @@ def _end_in_order_on_signals() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), stop)
+
+
+def unknown(session_id, why: str) -> RpcError:
+    """Invalid params that carry the session's id."""
+    return RpcError(INVALID_PARAMS, "Invalid params: " + why, {"sessionId": session_id, "error": why})
+
+
+def _folder(params: dict) -> str:
+    """The session's folder from the params of session/new and session/load."""
+    cwd = params.get("cwd")
+    if not isinstance(cwd, str) or not os.path.isabs(cwd) or not os.path.isdir(cwd):
+        raise _invalid("cwd", "must be the absolute path of an existing folder, got %s" % _shown(cwd))
+    return os.path.normpath(cwd)
+
+
+def _servers(params: dict) -> int:
+    servers = params.get("mcpServers")
+    return len(servers) if isinstance(servers, (list, dict)) else 0
 
 
 def _invalid(field: str, why: str) -> RpcError:

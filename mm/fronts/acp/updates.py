@@ -11,19 +11,18 @@ import json
 
 from mm.events import (
     ALLOW, ALLOW_ALWAYS, NEVER, REJECT, Diff, Permission, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted,
+    WindowUse,
 )
+from mm.diff import capped
+from mm.encoding import encode, encoded_size
 from mm.text import fence, is_note
 
 # Characters of a tool's output in either place that shows it.
 OUTPUT_LIMIT = 16_000
-# Bytes of JSON: one output, the raw input, one side of a diff, one piece of the answer. Together under 64 KiB a line.
+# Bytes of JSON: one output, the raw input. With both sides of a diff (mm.diff) under 64 KiB a line.
 OUTPUT_BYTES = 24 * 1024
 INPUT_BYTES = 24 * 1024
-DIFF_BYTES = 16 * 1024
 CHUNK_CHARACTERS = 8_000
-# Lines shown around the changed region of a large diff.
-DIFF_CONTEXT = 3
-
 # The contract's four options, in order: id, kind, name on the button.
 OPTIONS = (
     (ALLOW, "allow_once", "Allow"),
@@ -45,9 +44,24 @@ def chunk(text: str, kind: str = "agent_message_chunk") -> dict:
 
 
 def commands(available) -> dict:
-    """`available`: (name, description) pairs."""
-    listed = [{"name": name, "description": description} for name, description in available]
+    """`available`: (name, description, hint or None) each."""
+    listed = []
+    for name, description, hint in available:
+        command = {"name": name, "description": description}
+        if hint:
+            command["input"] = {"hint": hint}
+        listed.append(command)
     return {"sessionUpdate": "available_commands_update", "availableCommands": listed}
+
+
+def usage(totals: dict) -> dict:
+    """The `usage` of a prompt's answer from a session's totals; what the server never reported is left out."""
+    given, said = totals.get("input", 0), totals.get("output", 0)
+    shown = {"inputTokens": given, "outputTokens": said, "totalTokens": given + said}
+    for name, key in (("thought", "thoughtTokens"), ("cached", "cachedReadTokens")):
+        if name in totals:
+            shown[key] = totals[name]
+    return shown
 
 
 def permission_request(session_id: str, permission: Permission) -> dict:
@@ -86,14 +100,11 @@ class ChunkLine:
 
     def encode(self, text: str) -> bytes:
         """The line for one chunk, with its end."""
-        line = self._head + _encode_string(text) + self._tail
+        line = self._head + encode(text) + self._tail
         try:
             return line.encode("utf-8")
         except UnicodeEncodeError:
             return line.encode("utf-8", "replace")
-
-
-_encode_string = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def pieces(text: str):
@@ -115,11 +126,6 @@ def cut(text: str, characters: int, size: int) -> str:
         if len(shorter) <= characters and taken <= size:
             return shorter
         keep = max(0, min(keep - 60, keep * size // taken))
-
-
-def encoded_size(value) -> int:
-    """Bytes of the value's JSON as it goes out."""
-    return len(_encode_string(value).encode("utf-8", "replace"))
 
 
 def _pending(event: ToolPending) -> dict:
@@ -148,7 +154,7 @@ def _raw_input(arguments: dict) -> dict:
 
 
 def _shorter(value, limit: int):
-    text = value if isinstance(value, str) else _encode_string(value)
+    text = value if isinstance(value, str) else encode(value)
     return value if len(text) <= limit else "%s… [+%d characters]" % (text[:limit], len(text) - limit)
 
 
@@ -180,39 +186,11 @@ def _text(text: str) -> dict:
 
 
 def _diff(diff: Diff) -> dict:
-    old, new = diff.old, diff.new
-    if max(encoded_size(new), encoded_size(old or "")) > DIFF_BYTES:
-        old, new = changed_region(old, new)
-    shown = {"type": "diff", "path": diff.path, "newText": new}
-    if old is not None:
-        shown["oldText"] = old
-    return shown
-
-
-def changed_region(old, new: str):
-    """(old, new) of the lines that differ, with a little context, each side cut at DIFF_BYTES; old may be None."""
-    if old is None:
-        return None, _cut_side(new)
-    before, after = old.splitlines(True), new.splitlines(True)
-    shortest = min(len(before), len(after))
-    start = 0
-    while start < shortest and before[start] == after[start]:
-        start += 1
-    end = 0
-    while end < shortest - start and before[-1 - end] == after[-1 - end]:
-        end += 1
-    start, end = max(0, start - DIFF_CONTEXT), max(0, end - DIFF_CONTEXT)
-    return tuple(_cut_side("".join(lines[start:len(lines) - end])) for lines in (before, after))
-
-
-def _cut_side(text: str) -> str:
-    """The beginning of the text that fits, with … behind it."""
-    if encoded_size(text) <= DIFF_BYTES:
-        return text
-    keep = min(len(text), DIFF_BYTES)
-    while encoded_size(text[:keep]) > DIFF_BYTES - 8:
-        keep = keep * 9 // 10
-    return text[:keep] + "…"
+    shown = capped(diff)
+    content = {"type": "diff", "path": shown.path, "newText": shown.new}
+    if shown.old is not None:
+        content["oldText"] = shown.old
+    return content
 
 
 _UPDATES = {
@@ -222,4 +200,5 @@ _UPDATES = {
     ToolStarted: _started,
     ToolOutput: _output,
     ToolEnded: _ended,
+    WindowUse: lambda event: {"sessionUpdate": "usage_update", "used": event.used, "size": event.size},
 }

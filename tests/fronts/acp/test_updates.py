@@ -8,6 +8,7 @@ import unittest
 from mm.events import (
     ALLOW, COMPLETED, FAILED, REJECT, Diff, Permission, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted,
 )
+from mm.encoding import encoded_size
 from mm.fronts.acp import updates
 
 BASH = ToolPending("call_1", "bash", "bash: ls", "execute", {"command": "ls"}, ())
@@ -81,7 +82,7 @@ class Sizes(unittest.TestCase):
             lines += [updates.chunk(piece) for piece in updates.pieces(huge)]
             for line in lines:
                 with self.subTest(filler=filler, kind=line.get("sessionUpdate")):
-                    self.assertLess(updates.encoded_size(line) + 300, LINE_LIMIT)
+                    self.assertLess(encoded_size(line) + 300, LINE_LIMIT)
 
     def test_output_is_cut_in_the_middle_and_says_how_much_is_gone(self):
         text = "first\n" + "x" * 40_000 + "\nlast"
@@ -97,28 +98,6 @@ class Sizes(unittest.TestCase):
     def test_pieces_lose_nothing(self):
         text = "漢字" * 9_000
         self.assertEqual("".join(updates.pieces(text)), text)
-
-
-class ChangedRegion(unittest.TestCase):
-    def test_only_the_changed_lines_with_a_little_around_them(self):
-        lines = ["line %d\n" % number for number in range(5_000)]
-        after = list(lines)
-        after[2_500] = "changed\n"
-        old, new = updates.changed_region("".join(lines), "".join(after))
-        self.assertEqual(old, "".join(lines[2_497:2_504]))
-        self.assertEqual(new, old.replace("line 2500\n", "changed\n"))
-
-    def test_ends(self):
-        long = "x\n" * 20
-        for before, after in (("a\n" + long, "b\n" + long), (long + "a", long + "b"), ("", long), (long, "")):
-            old, new = updates.changed_region(before, after)
-            self.assertNotEqual(old, new)
-            self.assertIn(old, before)
-            self.assertIn(new, after)
-
-    def test_a_region_that_is_still_too_large_is_cut_with_a_sign(self):
-        old, new = updates.changed_region("a" * 100_000, "b" * 100_000)
-        self.assertTrue(old.endswith("a…") and new.endswith("b…"))
 
 
 class PermissionRequests(unittest.TestCase):

@@ -1,0 +1,108 @@
+"""How many tokens a conversation takes: estimated, and corrected by what the server reports. Pure.
+
+No tokenizer is at hand, and none would fit every model: the estimate counts characters, and the ratio between the server's
+last report and the estimate of the same request corrects it. A Meter counts each message once, however often it is asked,
+because it is asked before every request; messages never change once they are in the list, they are only added, taken off
+the end, or replaced all at once.
+"""
+
+from __future__ import annotations
+
+import json
+
+# Measured over code and English: 3.6 ASCII characters a token, and a token for each other character.
+ASCII_PER_TOKEN = 3.6
+# What a template adds around each message: role, separators.
+PER_MESSAGE = 8
+
+# A report that differs more than this from the estimate is not believed: some servers count only what was not cached, or
+# only what they have not thrown away.
+LOWEST_RATIO, HIGHEST_RATIO = 0.6, 1.8
+
+
+def tokens(text: str) -> float:
+    """The estimate for one text."""
+    others = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
+    return (len(text) - others) / ASCII_PER_TOKEN + others
+
+
+def of_message(message: dict) -> float:
+    """The estimate for a message of the history (conversation.history)."""
+    total = PER_MESSAGE + tokens(message["content"]) + tokens(message.get("reasoning") or "")
+    for call in message.get("calls") or ():
+        total += PER_MESSAGE + tokens(call["name"]) + tokens(call["arguments"])
+    return total
+
+
+def of_messages(messages: list) -> float:
+    return sum(map(of_message, messages))
+
+
+def of_prompt(system: str, wire_tools: list) -> float:
+    """The estimate for what every request of a session begins with."""
+    return PER_MESSAGE + tokens(system) + (tokens(json.dumps(wire_tools, ensure_ascii=False)) if wire_tools else 0)
+
+
+class Meter:
+    """How much of the window one session uses. Belongs to the thread that runs the session's turn.
+
+    `measure` is the server's last report, input and output together, None before the first and after `forget`.
+    """
+
+    def __init__(self, system: str, wire_tools: list):
+        self.ratio = 1.0
+        self.measure = None
+        self._prompt = of_prompt(system, wire_tools)
+        self._counted, self._last, self._sum = 0, None, 0.0  # how many messages _sum holds, and the last of them
+        self._measured, self._measured_last, self._measured_sum = 0, None, 0.0  # the same for what `measure` holds
+
+    def report(self, messages: list, input_tokens, output_tokens) -> None:
+        """Takes the server's counts for the request whose answer is now the last message; None is a count it did not give."""
+        if not input_tokens:
+            return
+        total = self._of(messages)
+        asked = total - (of_message(messages[-1]) if messages and messages[-1]["role"] == "assistant" else 0)
+        self._calibrate(input_tokens, asked)
+        self.measure = input_tokens + (output_tokens or 0)
+        self._measured, self._measured_last, self._measured_sum = len(messages), messages[-1] if messages else None, total
+
+    def refused(self, messages: list, input_tokens: int) -> None:
+        """Takes a server's word that the request with these messages has (at least) so many tokens."""
+        self._calibrate(input_tokens, self._of(messages))
+        self.forget()
+
+    def forget(self) -> None:
+        """The messages are others now: to be called whenever some were replaced. What reports taught about the model stays."""
+        self.measure = None
+        self._counted, self._last, self._sum = 0, None, 0.0
+
+    def used(self, messages: list) -> int:
+        """Tokens of the next request: the last report and the estimate of what came after it, or the estimate alone."""
+        total = self._of(messages)
+        if self.measure is None or not _begins(messages, self._measured, self._measured_last):
+            return round(self.ratio * (self._prompt + total))
+        later = self.ratio * (total - self._measured_sum)
+        return round(max(self.measure + later, LOWEST_RATIO * (self._prompt + total)))
+
+    def estimate(self, messages: list) -> int:
+        """Tokens of a request with these messages, without looking at the last report."""
+        return round(self.ratio * (self._prompt + of_messages(messages)))
+
+    def shown(self, messages: list) -> int:
+        """What a front end is told: the larger of the last measure and the estimate."""
+        return max(self.measure or 0, round(self.ratio * (self._prompt + self._of(messages))))
+
+    def _calibrate(self, actual: int, messages_tokens: float) -> None:
+        self.ratio = min(max(actual / (self._prompt + messages_tokens), LOWEST_RATIO), HIGHEST_RATIO)
+
+    def _of(self, messages: list) -> float:
+        if not _begins(messages, self._counted, self._last):
+            self._counted, self._sum = 0, 0.0
+        self._sum += of_messages(messages[self._counted:])
+        self._counted, self._last = len(messages), messages[-1] if messages else None
+        return self._sum
+
+
+def _begins(messages: list, count: int, last) -> bool:
+    """Whether the first `count` messages are those that were counted: it is enough that the last of them is the same."""
+    return count == 0 or (len(messages) >= count and messages[count - 1] is last)

@@ -1,0 +1,273 @@
+"""The session file on disk: written whole, in one step, and never over somebody else's.
+
+    create(folder, id, cwd)    a new session; the first save makes the folder and the file
+    open(folder, id, cwd)      one that was saved
+    store.save(messages, …)    after each turn
+
+A save writes a temporary file beside the session file, waits until the disk has it and renames it. Whenever the process
+dies, the file is the whole conversation of one save or the next; a save that fails leaves it as it was.
+
+Two processes may hold one session. Each remembers what the file was when it last read or wrote it. Under a lock between
+processes a save looks whether the file is still that; if not, this conversation goes to a file of its own,
+`<id>-conflict-<hex>`, and later saves go there too. Whether the file has changed is told by its inode, size and time, and
+where these differ by the hash of its bytes.
+
+A message never changes once it is in a list that was saved (conversation.history), so its line of JSON is made once. A
+Store is used by one thread at a time; its own lock only makes sure of that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+import time
+from collections import namedtuple
+
+from mm import regular_file
+from mm.conversation import lock, session_file
+from mm.conversation.session_file import Saved, SessionError
+
+# A larger file is not read.
+MAX_BYTES = 64 * 1024 * 1024
+# Seconds after which a turn that still runs is saved again.
+SAVE_EVERY = 5.0
+# Seconds after which the temporary file of a process that died is removed.
+STALE = 24 * 3600
+
+# Why a session cannot be loaded, as the client reads it; more in session_file.
+BAD_ID = "not a session id: 1 to 64 letters, digits and hyphens are allowed"
+NO_SUCH = "no such session"
+NOT_REGULAR = "the session file is not a regular file"
+NOT_READABLE = "the session file cannot be read: %s"
+TOO_LARGE = "the session file is larger than %d MB" % (MAX_BYTES // 1024 // 1024)
+
+# News of a save, for the log.
+CONFLICT = "session %s was changed by another mm: this conversation goes on as %s"
+GROWN = "session %s is larger than %d MB: it is saved, but cannot be loaded" % ("%s", MAX_BYTES // 1024 // 1024)
+
+_ID = re.compile("[0-9A-Za-z-]{1,64}")
+_ID_LENGTH = 64
+_CONFLICT_SUFFIX = re.compile("-conflict-[0-9a-f]{8}$")
+_TEMPORARY = re.compile(r"\.[0-9A-Za-z-]{1,64}\.[0-9]+\.tmp")
+
+# The session file as this process last knew it. `mark` is (device, inode, size, time), `digest` the hash of its bytes.
+_Known = namedtuple("_Known", "mark digest")
+
+
+def is_session_id(text) -> bool:
+    """Whether `text` can be a session's id. Nothing else becomes part of a path."""
+    return isinstance(text, str) and _ID.fullmatch(text) is not None
+
+
+def create(folder: str, session_id: str, cwd: str) -> Store:
+    """A new session in `folder` (absolute, made by the first save). Touches no disk."""
+    return Store(folder, session_id, {"cwd": cwd, "created": _now()}, None)
+
+
+def open(folder: str, session_id: str, cwd: str | None = None) -> tuple:
+    """(Store, Saved) of the session as it was saved; `cwd`, where given, is its folder from now on. Raises SessionError."""
+    if not is_session_id(session_id):
+        raise SessionError(BAD_ID)
+    data, mark = _read(os.path.join(folder, session_id + ".json"))
+    saved, header, lines = session_file.parse(data)
+    if cwd is not None:
+        header["cwd"] = cwd
+    header["created"] = saved.created or _now()
+    _remove_stale(folder)
+    store = Store(folder, session_id, header, _Known(mark, _digest(data)))
+    store._lines = {id(message): (message, line) for message, line in zip(saved.messages, lines) if line is not None}
+    return store, saved
+
+
+class Store:
+    """Where one conversation is kept. `id` and `path` change when another process took the file."""
+
+    def __init__(self, folder: str, session_id: str, header: dict, known: _Known | None):
+        self.folder = folder
+        self.id = session_id
+        self._header = header  # what stays the same: cwd, created, and the keys that are not ours
+        self._known = known  # None: there should be no file
+        self._lines = {}  # id(message) -> (message, its line); holding the message keeps its id from being used again
+        self._tried_at = time.monotonic()
+        self._told_size = False
+        self._saving = threading.Lock()
+
+    @property
+    def path(self) -> str:
+        return self._path(self.id)
+
+    def due(self) -> bool:
+        """Whether the last save, or the attempt, is so long ago that a running turn should save again."""
+        return time.monotonic() - self._tried_at > SAVE_EVERY
+
+    def save(self, messages: list, usage: dict, title, model, plan=None) -> str | None:
+        """Writes all of it; returns None or one line of news for the log.
+
+        Raises OSError when it cannot be written: the file is then as it was, and the next save tries again.
+        """
+        with self._saving:
+            try:
+                return self._save(messages, {"usage": usage or {}, "title": title, "model": model, "plan": plan})
+            finally:
+                self._tried_at = time.monotonic()
+
+    def copy_as(self, new_id: str, messages: list, usage: dict, title, model, plan=None) -> str:
+        """Keeps the conversation under another id too, in a file of its own; returns the id it is kept under.
+
+        This store stays with its own file. Raises OSError.
+        """
+        copy = Store(self.folder, new_id, self._header, None)
+        copy._lines = self._lines
+        copy.save(messages, usage, title, model, plan)
+        return copy.id
+
+    def _save(self, messages, values):
+        lines = self._lines_of(messages)
+        self._make_folder()
+        with lock.held(os.path.join(self.folder, ".%s.lock" % self.id)):
+            conflict = self._changed_by_another()
+            target = _conflict_id(self.id) if conflict else self.id
+            data = session_file.render(dict(self._header, id=target, updated=_now(), **values), lines)
+            mark = self._replace(target, data)
+        news = CONFLICT % (self.id, target) if conflict else None
+        self.id, self._known = target, _Known(mark, _digest(data))
+        if len(data) > MAX_BYTES and not self._told_size and not news:
+            self._told_size, news = True, GROWN % target
+        return news
+
+    def _lines_of(self, messages):
+        kept = {}
+        for message in messages:
+            made = self._lines.get(id(message))
+            kept[id(message)] = made or (message, session_file.message_line(message))
+        self._lines = kept
+        return [kept[id(message)][1] for message in messages]
+
+    def _make_folder(self):
+        if not os.path.isdir(self.folder):
+            os.stat(self._header["cwd"] or os.sep)  # raises: a removed project must not come back as an empty folder
+            os.makedirs(self.folder, 0o700, exist_ok=True)
+        if self._known is None and not os.listdir(self.folder):
+            # Only into a folder that is ours alone: `sessions.dir` may name one that the user has other things in.
+            try:
+                _write_new(os.path.join(self.folder, ".gitignore"), b"*\n")
+            except FileExistsError:
+                pass  # another process came first
+
+    def _changed_by_another(self):
+        try:
+            status = os.lstat(self.path)
+        except FileNotFoundError:
+            return False
+        if self._known is None:
+            return True
+        if _mark(status) == self._known.mark:
+            return False
+        try:
+            return _digest(_read(self.path)[0]) != self._known.digest
+        except SessionError:
+            return True
+
+    def _replace(self, session_id, data):
+        """Puts `data` in the place of that session's file in one step; returns the new file's mark."""
+        temporary = os.path.join(self.folder, ".%s.%d.tmp" % (session_id, os.getpid()))
+        _discard(temporary)  # of a process that died and had the same number
+        mark = _write_new(temporary, data)
+        try:
+            os.replace(temporary, self._path(session_id))
+        except OSError:
+            _discard(temporary)
+            raise
+        _sync_folder(self.folder)
+        return mark
+
+    def _path(self, session_id):
+        return os.path.join(self.folder, session_id + ".json")
+
+
+def _read(path):
+    """(the file's bytes, its mark). Raises SessionError."""
+    if os.path.islink(path):
+        raise SessionError(NOT_REGULAR)  # it may lead out of the folder, and mm makes none
+    try:
+        with os.fdopen(regular_file.descriptor_of(path), "rb") as file:
+            status = os.fstat(file.fileno())
+            if status.st_size > MAX_BYTES:
+                raise SessionError(TOO_LARGE)
+            return file.read(status.st_size), _mark(status)
+    except (FileNotFoundError, NotADirectoryError):
+        raise SessionError(NO_SUCH) from None
+    except regular_file.NotRegular:
+        raise SessionError(NOT_REGULAR) from None
+    except OSError as error:
+        raise SessionError(NOT_READABLE % (error.strerror or error)) from None
+
+
+def _write_new(path, data):
+    """Writes a file that was not there and that only the user can read, down to the disk; returns its mark."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            view = memoryview(data)
+            while view:
+                view = view[file.write(view):]
+            os.fsync(descriptor)
+            return _mark(os.fstat(descriptor))
+    except BaseException:
+        _discard(path)
+        raise
+
+
+def _mark(status):
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _digest(data):
+    return hashlib.sha256(data).digest()
+
+
+def _now():
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _conflict_id(session_id):
+    base, suffix = _CONFLICT_SUFFIX.sub("", session_id), "-conflict-" + os.urandom(4).hex()
+    return base[:_ID_LENGTH - len(suffix)] + suffix
+
+
+def _sync_folder(folder):
+    """Makes a rename last through a power cut, where the system can."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return  # Windows opens no folders
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def _discard(path):
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def _remove_stale(folder):
+    """Removes what processes left that died while they saved."""
+    try:
+        names = [name for name in os.listdir(folder) if _TEMPORARY.fullmatch(name)]
+    except OSError:
+        return
+    for name in names:
+        path = os.path.join(folder, name)
+        try:
+            if time.time() - os.lstat(path).st_mtime > STALE:
+                os.unlink(path)
+        except OSError:
+            pass

@@ -1,0 +1,121 @@
+"""One model request: streamed to the front end, kept in the history, counted.
+
+The stream is watched while it runs: a model that repeats itself or thinks without end is cut off, and the turn goes on with
+a note to it, once each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import namedtuple
+
+from mm.cancel import Cancel
+from mm.conversation import history
+from mm.engine import loops
+from mm.errors import UserError
+from mm.events import Text, Thought, WindowUse
+from mm.model import chat
+
+EMPTY_ANSWER = "the model at %s sent an empty answer"
+EMPTY_CUT_ANSWER = "the model at %s was cut before it said anything: the conversation may fill its context window"
+THOUGHT_TOO_LONG = "[you thought for too long: act now with a tool or answer]"
+# Stands for an answer that was cut before its first word: templates want something between two user messages.
+NOTHING_SAID = "[cut]"
+
+# What came of a request. `calls`: (its place in the history, what the model sent) each; `finish`: the finish reason; `cut`:
+# None, or the note for the model that says why its answer was cut off.
+Answer = namedtuple("Answer", "calls finish cut")
+
+
+class Asking:
+    """The model requests of one turn."""
+
+    def __init__(self, agent, session, server, front, cancel: Cancel):
+        self._agent, self._session, self._server = agent, session, server
+        self._front, self._cancel = front, cancel
+
+    def ask(self) -> Answer:
+        """Makes the next request. Raises UserError and Cancelled; what was said before is kept in the history."""
+        session = self._session
+        messages = history.to_wire(session.system, session.messages)
+        stream = _Stream(self._front, self._agent.config)
+        pieces = chat.complete(self._server, messages, session.wire_tools, self._cancel, self._agent.tap)
+        try:
+            with contextlib.closing(pieces):
+                stream.read(pieces)
+        finally:
+            places = [self._place(call) for call in stream.calls]
+            text = stream.text or (NOTHING_SAID if stream.cut else "")
+            if text or places:
+                session.messages.append(history.assistant_message(text, stream.thought, places))
+        if stream.usage:
+            session.meter.report(session.messages, stream.usage.input, stream.usage.output)
+            self.count(stream.usage)
+        if not stream.text and not places and not stream.cut:
+            raise _empty(self._server.url, stream.finish)
+        return Answer(list(zip(places, stream.calls)), stream.finish, stream.cut)
+
+    def count(self, usage) -> None:
+        """Takes the server's counts of a request of this session, and tells them."""
+        self._session.count(usage)
+        self._front.emit(WindowUse((usage.input or 0) + (usage.output or 0), self._agent.window.size))
+
+    def _place(self, call) -> dict:
+        """The call as the history keeps it, under its number."""
+        return {"ref": self._agent.next_ref(), "name": call.name, "arguments": history.valid_arguments(call.arguments)}
+
+
+class _Stream:
+    """One answer as it streams in."""
+
+    def __init__(self, front, config):
+        self._front = front
+        self._texts, self._thoughts = [], []
+        self._thought_length, self._longest_thought = 0, config.model_max_reasoning
+        self._loops = {kind: loops.TextLoops(prose=kind is Text) for kind in (Text, Thought)} if config.loop_enabled else {}
+        self.calls, self.usage, self.finish, self.cut = [], None, None, None
+
+    @property
+    def text(self) -> str:
+        return "".join(self._texts)
+
+    @property
+    def thought(self) -> str:
+        """The reasoning to keep; one that was cut for its length has led nowhere."""
+        return "" if self.cut == THOUGHT_TOO_LONG else "".join(self._thoughts)
+
+    def read(self, pieces) -> None:
+        """Takes the pieces one by one; stops before the end when the answer has to be cut."""
+        for piece in pieces:
+            kind = type(piece)
+            if kind is Text or kind is Thought:
+                self._front.emit(piece)
+                if self._take(kind, piece.text):
+                    return
+            elif kind is chat.ToolCall:
+                self.calls.append(piece)
+            elif kind is chat.Usage:
+                self.usage = piece
+            elif kind is chat.Finish:
+                self.finish = piece.reason
+
+    def _take(self, kind, text: str) -> bool:
+        """Keeps a piece; whether the answer ends here."""
+        kept = self._texts if kind is Text else self._thoughts
+        kept.append(text)
+        watch = self._loops.get(kind)
+        repeated = watch.feed(text) if watch else None
+        if repeated:
+            kept[:] = ["".join(kept)[:-repeated]]
+            self.cut = loops.REPEATED_NOTE
+        elif kind is Thought and self._longest_thought:
+            self._thought_length += len(text)
+            if self._thought_length > self._longest_thought:
+                self.cut = THOUGHT_TOO_LONG
+        return self.cut is not None
+
+
+def _empty(url: str, finish) -> UserError:
+    problem = UserError((EMPTY_CUT_ANSWER if finish == "length" else EMPTY_ANSWER) % url)
+    problem.kind = "empty"
+    return problem

@@ -1,0 +1,259 @@
+"""Keeping a conversation inside the model's window: when to shorten it, the request for the summary, and what became of it.
+
+    Compactor.forced       /compact
+    Compactor.check        before each model call of a turn
+    Compactor.overflowed   after a model call that the server refused because the prompt was too long
+
+The session's messages change in one place, `_adopt`, at the end of all work and only for the better: a failure, a cancel and a
+bug leave them as they were. What they become is decided in conversation.compaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import namedtuple
+
+from mm import log
+from mm.conversation import compaction, history
+from mm.errors import UserError
+from mm.events import Text, Thought
+from mm.model import chat
+
+COMPRESSED = "🗜️ compressed %d messages → 1 summary + %d kept (%d tokens, %.1fs)"
+NOTHING = "🗜️ nothing to compact: %d message(s), no turn older than the last %d"
+CLEARED = "🗜️ left out %d old tool output(s) (%d tokens)"
+FAILED = "[compact: failed, history kept: %s]"
+NO_LONGER_FITS = "⚠️ the conversation no longer fits the context window (%s/%s tokens). Use /new or /compact."
+
+# Explanations of a failure, besides the server's own words.
+NO_SUMMARY = "the model wrote no summary"
+TOOL_CALL = "the model called a tool instead of writing a summary"
+TOO_LONG = "the summary is too long"
+CUT = "the summary was cut at the server's length limit"
+THOUGHT_TOO_LONG = "the model thought for too long"
+NOTHING_LEFT = "there is nothing that could be left out"
+
+# Automatic attempts of one turn that may fail.
+FAILURES = 2
+# A compaction aims below the limit by this factor, so that the next call does not need the next one.
+AIM = 0.75
+# After a refusal, where the window is still unknown: what the server took to be too much must shrink to this part.
+AFTER_REFUSAL = 0.6
+# An answer that is empty is taken for a prompt that was too long when it had at least this part of the window; or so many
+# tokens, which fill the smallest window that servers give a model by default.
+SUSPICIOUS, SUSPICIOUS_TOKENS = 0.5, 2000
+# How long a summary is asked for: a word for so many tokens of the window, and no longer than there is room for behind the
+# conversation; where there is room for too few words, a transcript is sent instead.
+WINDOW_A_WORD, TOKENS_A_WORD, INSTRUCTION_TOKENS, LEAST_WORDS = 8, 1.5, 250, 100
+# With these the server is not asked a second time for the same summary.
+_HOPELESS = ("url", "header", "name", "refused", "unreachable", "tls", "redirect", "wrong_url", "timeout")
+
+# What became of an attempt. `line`: for the log, and for /compact the answer. `changed`: whether the history did. `stop`:
+# None, or the line with which the turn has to end.
+Outcome = namedtuple("Outcome", "line changed stop")
+Outcome.__new__.__defaults__ = (False, None)
+
+
+class _Failed(Exception):
+    """No summary came of it; the explanation in one line."""
+
+
+def _nothing(*_) -> None:
+    pass
+
+
+class Compactor:
+    """Shortens one session's history; one for each turn and each /compact, whose failures it counts.
+
+    The session is open. `count(usage)` takes the chat.Usage of each request for a summary: it belongs to the session's totals,
+    but the session's meter must not take it for a report, since the request was another one. `announce(messages, forced)`
+    is told the number of messages before a summary is asked for. All methods raise Cancelled; the history is unchanged then.
+    """
+
+    def __init__(self, agent, session, server, cancel, count=_nothing, announce=_nothing):
+        self._agent, self._session, self._server, self._cancel = agent, session, server, cancel
+        self._count, self._announce = count, announce
+        self._failures = 0
+        self._was_refused = False
+
+    def forced(self) -> Outcome:
+        """What /compact does: all turns but the last K become a summary, whatever there is room for."""
+        messages = self._session.messages
+        keep = self._agent.config.context_keep_last_turns
+        plan = compaction.split(messages, keep)
+        if plan is None:
+            return Outcome(NOTHING % (len(messages), keep))
+        try:
+            return self._summarise(plan, forced=True)
+        except (_Failed, UserError) as problem:
+            return Outcome(FAILED % problem)
+
+    def check(self):
+        """Shortens the history when it has outgrown its part of the window; None when there is nothing to tell.
+
+        An attempt may fail twice in a turn; then the turn may go on while the next request still fits.
+        """
+        window, used = self._agent.window.size, self._session.meter.used(self._session.messages)
+        if not window or used <= self._limit(window):
+            return None
+        outcome = None
+        if self._failures < FAILURES:
+            outcome = self._shorten(used, self._limit(window), window)
+            if outcome.changed or self._failures < FAILURES:
+                return outcome
+        if used <= window - self._reserve(window):
+            return outcome
+        return Outcome(outcome.line if outcome else "", stop=NO_LONGER_FITS % (used, window))
+
+    def overflowed(self, problem):
+        """Shortens the history after a model call that failed with `problem`, once a turn.
+
+        None where the problem is another one. Otherwise the call can be made again if the outcome has no `stop`.
+        """
+        session = self._session
+        overflow = self._agent.window.learn(str(problem), self._server)
+        if not (overflow or self._is_suspicious(problem)):
+            return None
+        if not session.messages or session.messages[-1]["role"] == "assistant":
+            return None  # it broke off while it answered: what is there stays, the next turn finds the window known
+        window, meter = self._agent.window.size, session.meter
+        if overflow:
+            meter.refused(session.messages, overflow.prompt or max(window, meter.used(session.messages)))
+        used = max(overflow.prompt if overflow else 0, meter.used(session.messages))
+        outcome = Outcome("")
+        if not self._was_refused:
+            self._was_refused = True
+            aim = round(AFTER_REFUSAL * used)
+            limit = min(aim, self._limit(window)) if window else aim
+            outcome = self._shorten(used, limit, window or used, refused=True)
+        if outcome.changed:
+            return outcome
+        if not overflow:
+            return None  # it was a guess: what the server said, or that it said nothing, tells more
+        return Outcome(outcome.line, stop=NO_LONGER_FITS % (used, window or "?"))
+
+    def _is_suspicious(self, problem) -> bool:
+        """Some servers answer a prompt that is too long with nothing at all."""
+        if getattr(problem, "kind", None) != "empty":
+            return False
+        window, used = self._agent.window.size, self._session.meter.used(self._session.messages)
+        return used >= (SUSPICIOUS * window if window else SUSPICIOUS_TOKENS)
+
+    def _reserve(self, window: int) -> int:
+        reserve = self._agent.config.context_reserve
+        return min(min(4096, window // 8) if reserve is None else reserve, window // 2)
+
+    def _limit(self, window: int) -> int:
+        """Tokens up to which nothing is done."""
+        return min(round(self._agent.config.context_threshold * window), window - self._reserve(window))
+
+    def _shorten(self, used: int, limit: int, window: int, refused: bool = False) -> Outcome:
+        """Steps A, B and C: old outputs are left out, and if that is not enough, a summary is made.
+
+        The summary is asked for with the outputs still in place, as the server has read them.
+        """
+        messages, meter = self._session.messages, self._session.meter
+        cleared = compaction.clear_outputs(messages)
+        freed = meter.estimate(messages) - meter.estimate(cleared)
+        if freed < compaction.WORTH_CLEARING * window:
+            cleared, freed = messages, 0
+        if freed and used - freed <= limit:
+            return self._clear(cleared)
+        try:
+            return self._summarise(self._chosen(cleared, AIM * limit, window), refused=refused)
+        except (_Failed, UserError) as problem:
+            if freed:
+                log.line(FAILED % problem)
+                return self._clear(cleared)
+            self._failures += 1
+            return Outcome(FAILED % problem)
+
+    def _chosen(self, cleared: list, aim: float, window: int):
+        """The Plan that keeps most among those that fit, else the one that keeps least. What it keeps is taken from `cleared`."""
+        keep = self._agent.config.context_keep_last_turns
+        allowed = min(2 * compaction.SUMMARY_WORDS, compaction.LARGEST_SUMMARY * window)
+        chosen = None
+        for whole, plan in zip(compaction.plans(self._session.messages, keep), compaction.plans(cleared, keep)):
+            chosen = compaction.Plan(whole.summarised, plan.kept)
+            if self._session.meter.estimate(plan.kept) + allowed <= aim:
+                break
+        if chosen is None:
+            raise _Failed(NOTHING_LEFT)
+        return chosen
+
+    def _clear(self, cleared: list) -> Outcome:
+        count = sum(new is not old for new, old in zip(cleared, self._session.messages))
+        self._adopt(cleared)
+        return Outcome(CLEARED % (count, self._session.meter.estimate(cleared)), changed=True)
+
+    def _summarise(self, plan, forced: bool = False, refused: bool = False) -> Outcome:
+        """Asks for the summary and puts it into the place of what it stands for. Raises _Failed, UserError, Cancelled."""
+        session, begin = self._session, time.monotonic()
+        before, kept = len(session.messages), len(plan.kept)
+        self._announce(before, forced)
+        text = self._ask(plan, refused)
+        shorter = [compaction.summary_message(text, plan.summarised)] + plan.kept
+        if self._size(shorter) > compaction.SHRUNK * self._size(session.messages):
+            raise _Failed(compaction.NOT_SMALLER)
+        self._adopt(shorter)
+        session.workspace.skills_read.clear()  # their texts are among what was summarised, or may be
+        return Outcome(COMPRESSED % (before - kept, kept, session.meter.estimate(shorter), time.monotonic() - begin), changed=True)
+
+    def _size(self, messages: list) -> float:
+        """Tokens of the messages alone: what every request begins with cannot shrink."""
+        return self._session.meter.estimate(messages) - self._session.meter.estimate([])
+
+    def _ask(self, plan, refused: bool) -> str:
+        """The summary, asked for behind the conversation as the server has read it, or else in a request of its own."""
+        session, window = self._session, self._agent.window.size
+        used = session.meter.used(session.messages)
+        words = min(compaction.SUMMARY_WORDS, window // WINDOW_A_WORD) if window else compaction.SUMMARY_WORDS
+        left = int((window - used - INSTRUCTION_TOKENS) / TOKENS_A_WORD) if window else words
+        if not refused and left >= min(words, LEAST_WORDS):
+            text = compaction.instructions(compaction.has_summary(session.messages), min(words, left))
+            try:
+                return self._answer(compaction.request(session.system, session.messages, text), session.wire_tools)
+            except (_Failed, UserError) as problem:
+                if getattr(problem, "kind", None) in _HOPELESS:
+                    raise
+                log.line("compact: %s; asking once more, with a transcript" % problem)
+        text = compaction.instructions(compaction.has_summary(plan.summarised), words)
+        room = window - self._reserve(window) if window else AFTER_REFUSAL * used
+        room = min(room, AFTER_REFUSAL * used) if refused else room
+        return self._answer(compaction.transcript_request(plan.summarised, text, int(room / session.meter.ratio)), [])
+
+    def _answer(self, messages: list, tools: list) -> str:
+        """One request, answered in words. Raises _Failed, UserError, Cancelled."""
+        texts, called, finish, thought = [], False, None, 0
+        most = self._agent.config.model_max_reasoning
+        pieces = chat.complete(self._server, messages, tools, self._cancel, self._agent.tap)
+        with contextlib.closing(pieces):
+            for piece in pieces:
+                kind = type(piece)
+                if kind is Text:
+                    texts.append(piece.text)
+                elif kind is Thought:
+                    thought += len(piece.text)
+                    if most and thought > most:
+                        raise _Failed(THOUGHT_TOO_LONG)
+                elif kind is chat.ToolCall:
+                    called = True
+                elif kind is chat.Usage:
+                    self._count(piece)
+                elif kind is chat.Finish:
+                    finish = piece.reason
+        text = compaction.cleaned("".join(texts))
+        window = self._agent.window.size
+        for failed, explanation in (
+                (called, TOOL_CALL), (not text, NO_SUMMARY), (finish == "length", CUT),
+                (window and self._size([history.user_message(text)]) > compaction.LARGEST_SUMMARY * window, TOO_LONG)):
+            if failed:
+                raise _Failed(explanation)
+        return text
+
+    def _adopt(self, messages: list) -> None:
+        """The one place where the history changes."""
+        self._cancel.check()
+        self._session.messages[:] = messages
+        self._session.meter.forget()

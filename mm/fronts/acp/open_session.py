@@ -1,0 +1,146 @@
+"""A session on its connection: its prompts that are not answered yet, its commands, its loading.
+
+Nothing here waits on the thread that reads: a prompt waits for the loading and for its turn in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from mm import log
+from mm.wire.peer import INVALID_PARAMS, Closed
+
+COMMANDS_DELAY = 0.05  # seconds; some clients drop what follows the answer to session/new too closely
+REPLAYED = "[acp] session %s loaded from %s: %d message(s) replayed"
+
+
+class OpenSession:
+    """`session` is the engine's, None until opened() or as long as it loads; prompts that come meanwhile wait."""
+
+    def __init__(self, server, session_id: str):
+        self.id = session_id
+        self.session = None
+        self.peer = server.peer
+        self._server, self._agent = server, server.agent
+        self._lock = threading.Lock()
+        self._announcing = threading.Lock()
+        self._ready = False
+        self._prompts = set()
+        self._waiting = []  # threads of prompts that came while it loads
+        self._announced = False
+
+    def opened(self, session) -> None:
+        """From now on prompts can run; `session` None: they are told that there is no such session."""
+        with self._lock:
+            self.session, self._ready = session, True
+            waiting, self._waiting = self._waiting, []
+        for thread in waiting:
+            thread.start()
+
+    def update(self, body: dict) -> None:
+        self.peer.notify("session/update", {"sessionId": self.id, "update": body})
+
+    def announce_soon(self) -> None:
+        """The commands follow the answer to session/new, unless a prompt comes first and announces them."""
+        timer = threading.Timer(COMMANDS_DELAY, self.announce)
+        timer.daemon = True
+        timer.start()
+
+    def announce(self) -> None:
+        with self._announcing:  # held while sending: whoever comes second must find them sent
+            if self._announced:
+                return
+            self._announced = True
+            from mm.fronts.acp import commands, updates
+
+            skills = self.session.skills()
+            for line in commands.hidden(skills):
+                log.line(line)
+            try:
+                self.update(updates.commands(commands.available(skills)))
+            except Closed:
+                pass
+
+    def busy(self) -> bool:
+        """Whether it loads, or a prompt is not answered yet."""
+        with self._lock:
+            return bool(self._prompts) or not self._ready
+
+    def prompt(self, request, blocks: list) -> None:
+        """Takes a place in the line and answers the request from a thread of its own."""
+        ticket = self._agent.queue.ticket()
+        thread = threading.Thread(target=self._run, args=(request, blocks, ticket), daemon=True)
+        with self._lock:
+            self._prompts.add(request)
+            if not self._ready:
+                self._waiting.append(thread)
+                return
+        thread.start()
+
+    def load(self, request, cwd: str, replaced) -> None:
+        """Loads and replays the session in a thread of its own; `replaced` is the OpenSession that had its id, or None."""
+        threading.Thread(target=self._load, args=(request, cwd, replaced), daemon=True).start()
+
+    def _load(self, request, cwd: str, replaced) -> None:
+        from mm.conversation.store import SessionError
+
+        session = None
+        try:
+            session = self._agent.load_session(self.id, cwd)
+            self.session = session
+            self._replay(session)
+            request.answer({})
+        except SessionError as problem:
+            self._server.put_back(self.id, replaced)
+            self._refuse(request, str(problem))
+        except Closed:
+            pass
+        except Exception:
+            log.traceback()
+            self._server.put_back(self.id, replaced)
+            self._refuse(request, "a bug in mm, its traceback is in the log")
+            session = None
+        finally:
+            self.opened(session)
+
+    def _replay(self, session) -> None:
+        from mm.fronts.acp import replay
+        from mm.tools import registry
+
+        messages = session.messages
+        self._agent.number_above(replay.highest_ref(messages))
+        for update in replay.updates(messages, registry.built_in(self._agent.config, session.skills())):
+            self.update(update)
+        self.announce()
+        log.line(REPLAYED % (self.id, session.store.folder, len(messages)))
+
+    def _refuse(self, request, why: str) -> None:
+        request.fail(INVALID_PARAMS, "Invalid params: " + why, {"sessionId": self.id, "error": why})
+
+    def cancel(self) -> None:
+        """Cancels the running prompt and the waiting ones; the next one is not touched."""
+        with self._lock:
+            requests = list(self._prompts)
+        for request in requests:
+            request.cancel.cancel()
+
+    def end(self) -> None:
+        """The process ends: tells the hooks, if there are any."""
+        hooks = self.session.hooks if self.session else None
+        if hooks and hooks.present("sessionEnd"):
+            from mm.cancel import Cancel
+
+            hooks.run("sessionEnd", Cancel())
+
+    def _run(self, request, blocks: list, ticket) -> None:
+        from mm.fronts.acp import prompting
+
+        try:
+            if self.session is None:
+                self._refuse(request, "unknown session %s" % self.id)
+            else:
+                prompting.answer(self, self._agent, request, blocks, ticket)
+        finally:
+            ticket.leave()
+            with self._lock:
+                self._prompts.discard(request)

@@ -1,0 +1,149 @@
+"""A socket that one thread uses and another can shut at any moment: how a wait for a model server ends at once.
+
+The turn's thread connects, sends and reads, and waits in each of these for as long as it takes: there is no time-out by
+default, because a model on a CPU reads a long prompt for minutes. The thread that delivers a cancel does one thing, it
+shuts the socket down, and the waiting thread wakes within a millisecond; the server sees the connection drop. What makes
+this hold in every state:
+
+- The socket is published before it connects, and connecting is a poll, because some systems refuse to shut a socket that
+  is not connected yet.
+- It is shut by the base class's method: `SSLSocket.shutdown` takes the TLS layer away from under the reader. Closing the
+  response or the socket instead wakes nobody, and blocks the thread that cancels as well.
+- The descriptor is kept open until it is no longer published: http.client closes sockets on its own account, and a number
+  that is free is soon another connection's.
+- What the reader gets after a shutdown depends on the state and the Python: an end of file, a reset, an incomplete read.
+  So the Cancel is asked first, whatever came.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import threading
+import time
+
+from mm.cancel import Cancel, Cancelled
+
+# A host that does not answer is given up after this long, each of its addresses. It has nothing to do with the model.
+CONNECT_SECONDS = 20
+
+# How often a connect looks at the Cancel where shutting the socket does not wake it.
+_POLL_SECONDS = 0.05
+
+_CONNECTING = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY, getattr(errno, "WSAEWOULDBLOCK", errno.EINPROGRESS)}
+
+
+class Line:
+    """The socket of one exchange, shared between the thread that uses it and the one that cancels."""
+
+    def __init__(self, cancel: Cancel, seconds: float):
+        self._lock = threading.Lock()
+        self._cancel = cancel
+        self.seconds = seconds
+        self._socket = None
+        self._hold = None
+        self._shut = False
+
+    def shut(self) -> None:
+        """Wakes whoever waits on the socket; does not block."""
+        with self._lock:
+            self._shut = True
+            if self._socket is not None:
+                try:
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+                except OSError:
+                    pass  # not connected yet, or not any more
+
+    def close(self) -> None:
+        """Gives the descriptor back, after nobody can shut it any more."""
+        with self._lock:
+            published, self._socket = self._socket, None
+            hold, self._hold = self._hold, None
+        if published is not None:
+            hold.close()
+            published.close()
+
+    def set_timeout(self, seconds: float) -> None:
+        self._socket.settimeout(seconds)
+
+    def connect(self, host: str, port: int) -> socket.socket:
+        """Tries the host's addresses in turn: a `localhost` is often ::1 first, where no model server listens."""
+        failure = OSError(errno.EADDRNOTAVAIL, "no address")
+        for family, kind, protocol, _, address in self._addresses(host, port):
+            try:
+                sock = socket.socket(family, kind, protocol)
+                self.publish(sock)
+                self._connect(sock, address)
+                sock.settimeout(self.seconds or None)
+                return sock
+            except OSError as error:
+                failure = error
+                self.close()
+        raise failure
+
+    def publish(self, sock: socket.socket) -> None:
+        """From here on a cancel shuts this socket."""
+        with self._lock:
+            if self._shut:
+                sock.close()
+                raise Cancelled()
+            self._hold = sock.makefile("rb", buffering=0)  # while this is open, no close() frees the descriptor
+            self._socket = sock
+
+    def _connect(self, sock: socket.socket, address) -> None:
+        sock.setblocking(False)
+        code = sock.connect_ex(address)
+        end = time.monotonic() + CONNECT_SECONDS
+        while code in _CONNECTING:
+            if _has_settled(sock, _POLL_SECONDS):
+                code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            elif time.monotonic() > end:
+                raise ConnectTimeout()
+            else:
+                self._cancel.check()
+        self._cancel.check()  # one that came before the socket could be shut; from here on shutting it works
+        if code:
+            raise OSError(code, os.strerror(code))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a host that loses power during a long prompt
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
+
+    def _addresses(self, host: str, port: int) -> list:
+        try:
+            return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        except socket.gaierror:
+            pass  # a name: asking for it cannot be interrupted, so another thread asks
+        answers = []
+        done = threading.Event()
+
+        def look_up():
+            try:
+                answers.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            except (OSError, UnicodeError) as error:
+                answers.append(error)
+            done.set()
+
+        threading.Thread(target=look_up, name="resolver", daemon=True).start()
+        self._cancel.wait(done)
+        if isinstance(answers[0], UnicodeError):
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        if isinstance(answers[0], OSError):
+            raise answers[0]
+        return answers[0]
+
+
+class ConnectTimeout(OSError):
+    """Nothing came back, not even a refusal."""
+
+
+def _has_settled(sock: socket.socket, seconds: float) -> bool:
+    """Waits until a connect has succeeded or failed."""
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(sock, select.POLLOUT)
+        return bool(poll.poll(seconds * 1000))
+    _, writable, failed = select.select((), (sock,), (sock,), seconds)  # Windows reports a refusal in the third
+    return bool(writable or failed)

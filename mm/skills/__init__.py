@@ -1,0 +1,1 @@
+"""Procedures that the model reads when a task calls for one."""

@@ -1,0 +1,100 @@
+"""The front matter of SKILL.md files: what is read, from the tidy and from the odd."""
+
+from __future__ import annotations
+
+import random
+import unittest
+
+from mm.skills import front_matter
+
+# (what, the lines between the marks, the fields)
+FIELDS = [
+    ("plain", "name: a\ndescription: What it does", {"name": "a", "description": "What it does"}),
+    ("a colon in prose", "description: Use when: the user asks, e.g. http://x", {"description": "Use when: the user asks, e.g. http://x"}),
+    ("a colon at the end", "description: Use it for:", {"description": "Use it for:"}),
+    ("a sign that means something in YAML", "description: *star, @at, `tick`, {x}, [y], & # no comment",
+     {"description": "*star, @at, `tick`, {x}, [y], & # no comment"}),
+    ("tab and blanks around", "name:\ta \t\ndescription:   b  ", {"name": "a", "description": "b"}),
+    ("double quotes", r'a: "say \"hi\" \\ back\tslash: é"', {"a": 'say "hi" \\ back\tslash: é'}),
+    ("an escaped letter", r'a: "caf\u00e9 \d"', {"a": "café d"}),
+    ("single quotes", "a: 'it''s: \"x\"'", {"a": 'it\'s: "x"'}),
+    ("quotes in the middle", 'a: "one" and "two"', {"a": '"one" and "two"'}),
+    ("an open quote", 'a: "one', {"a": '"one'}),
+    ("quotes over two lines", 'a: "one\n  two"', {"a": "one two"}),
+    ("quotes with nothing in them", "a: \"\"\nb: ''", {"a": "", "b": ""}),
+    ("a quoted key", "\"a\": 1\n'b': 2", {"a": "1", "b": "2"}),
+    ("folded", "a: >\n  one\n  two\n\n  three\nb: x", {"a": "one two\nthree", "b": "x"}),
+    ("folded, stripped", "a: >-\n  one: 1\n  two\n", {"a": "one: 1 two"}),
+    ("literal", "a: |\n  one\n    two\n\n  three", {"a": "one\n  two\n\nthree"}),
+    ("literal with an indicator", "a: |2-  # why not\n  one\n  two", {"a": "one\ntwo"}),
+    ("block of nothing", "a: >\nb: x", {"a": "", "b": "x"}),
+    ("block, badly indented", "a: |\n    one\n  two", {"a": "one\ntwo"}),
+    ("what only looks like a block", "a: > 3 files\nb: |x", {"a": "> 3 files", "b": "|x"}),
+    ("plain over several lines", "a: one\n  two: 2\n\n  three\nb: x", {"a": "one two: 2 three", "b": "x"}),
+    ("plain on the next line", "a:\n  one\n  two", {"a": "one two"}),
+    ("plain, not indented", "a: one\ntwo and\n3: x", {"a": "one two and", "3": "x"}),
+    ("list", "a:\n  - one\n  - 'two: 2'\n  -\nb: x", {"a": ["one", "two: 2", ""], "b": "x"}),
+    ("list, not indented", "a:\n- one\n- two", {"a": ["one", "two"]}),
+    ("list, an item over two lines", "a:\n  - one\n    more\n  - two", {"a": ["one more", "two"]}),
+    ("list in brackets is text", "a: [one, two]", {"a": "[one, two]"}),
+    ("map", "metadata:\n  version: \"1.0\"\n  author: me: I\nb: x", {"metadata": {"version": "1.0", "author": "me: I"}, "b": "x"}),
+    ("map two levels deep is text there", "m:\n  a:\n    b: 1\n  c: 2", {"m": {"a": "b: 1", "c": "2"}}),
+    ("a line that looks like a map", "a:\n  Use when: x", {"a": "Use when: x"}),
+    ("comments and blank lines", "# one\n\na: 1\n# two\n#b: 2\nc: 3", {"a": "1", "c": "3"}),
+    ("a comment between lines of a value", "a: one\n# two\n  three", {"a": "one three"}),
+    ("twice, the last counts", "a: 1\na: 2", {"a": "2"}),
+    ("text before the first key", "hello\na: 1", {"a": "1"}),
+    ("no blank behind the colon", "a:1\nb: 2", {"b": "2"}),
+    ("names with signs", "allowed-tools: x\ndisable_model.invocation: y", {"allowed-tools": "x", "disable_model.invocation": "y"}),
+    ("nothing", "", {}),
+    ("empty", "a:\nb:", {"a": "", "b": ""}),
+    ("tabs for indentation", "a: >\n\tone\n\ttwo", {"a": "one two"}),
+    ("dots and dashes in a value", "a: ...\nb: --- x", {"a": "...", "b": "--- x"}),
+]
+
+# (what, the file, the fields, the body)
+FILES = [
+    ("usual", "---\nname: a\n---\n\n# Title\n\ntext\n", {"name": "a"}, "# Title\n\ntext\n"),
+    ("CRLF", "---\r\nname: a\r\n---\r\none\r\ntwo\r\n", {"name": "a"}, "one\ntwo\n"),
+    ("old Mac", "---\rname: a\r---\rone\rtwo", {"name": "a"}, "one\ntwo"),
+    ("BOM", "\ufeff---\nname: a\n---\nx", {"name": "a"}, "x"),
+    ("blanks behind the marks", "--- \nname: a\n---\t\nx", {"name": "a"}, "x"),
+    ("a rule in the body", "---\nname: a\n---\nx\n---\ny", {"name": "a"}, "x\n---\ny"),
+    ("no body", "---\nname: a\n---", {"name": "a"}, ""),
+    ("no front matter", "# Title\n---\nname: a\n---\n", None, "# Title\n---\nname: a\n---\n"),
+    ("an empty line first", "\n---\nname: a\n---\n", None, "\n---\nname: a\n---\n"),
+    ("nothing in it", "---\n---\nx", {}, "x"),
+    ("empty", "", None, ""),
+]
+
+
+class FrontMatter(unittest.TestCase):
+    def test_fields(self):
+        for what, lines, fields in FIELDS:
+            with self.subTest(what):
+                self.assertEqual(front_matter.read("---\n%s\n---\nbody" % lines), (fields, "body"))
+
+    def test_files(self):
+        for what, text, fields, body in FILES:
+            with self.subTest(what):
+                self.assertEqual(front_matter.read(text), (fields, body))
+
+    def test_front_matter_that_does_not_end(self):
+        for text in ("---", "---\nname: a\n", "---\nname: a\n----\n", "---\nname: a\n ---\n"):
+            with self.subTest(text):
+                self.assertRaises(front_matter.NotClosed, front_matter.read, text)
+
+    def test_whatever_stands_there_gives_texts(self):
+        pieces = ["a", ": ", ":", "\n", "  ", "- ", ">", "|", '"', "'", "#", "\\", "---", "\t", "\ufeff", "\udc80", "[", "é", "\\u12"]
+        source = random.Random(6)
+        for _ in range(2000):
+            text = "---\n%s\n---\n" % "".join(source.choices(pieces, k=source.randrange(40)))
+            fields, body = front_matter.read(text)
+            for value in fields.values():
+                texts = list(value) + list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
+                self.assertTrue(all(isinstance(each, str) for each in texts), text)
+            self.assertIsInstance(body, str)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,156 @@
+"""read_skill: what the model reads of a skill, once, and what it is told of the names."""
+
+from __future__ import annotations
+
+import os
+import unittest
+
+from mm import events
+from mm.cancel import Cancel
+from mm.skills import catalogue
+from mm.tools import files, read_skill, registry
+from mm.tools.arguments import parse_arguments
+from mm.tools.tool import ToolError
+from tests.tools.calls import ToolTest
+
+HEAD = "---\nname: greetings\ndescription: Greet somebody\n---\n\n"
+
+
+class ReadSkill(ToolTest):
+    def setUp(self):
+        super().setUp()
+        self.environ = {"HOME": self.path("home")}
+        self.skill("greetings", "# Greetings\n\nSay hello.\n")
+
+    def skill(self, name, body="Do it.\n", more=""):
+        return self.put(".mm/skills/%s/SKILL.md" % name, "---\nname: %s\ndescription: Greet somebody\n%s---\n\n%s" % (name, more, body))
+
+    def tool(self):
+        skills, _ = catalogue.find(self.folder, self.space.config, self.environ)
+        return registry.find(registry.built_in(self.space.config, skills), "read_skill")
+
+    def prepare(self, name, space=None):
+        tool = self.tool()
+        return tool.prepare(parse_arguments(tool, {"name": name}), space or self.space)
+
+    def result(self, name, space=None):
+        return self.prepare(name, space).run(Cancel(), lambda tail: None)
+
+    def read(self, name, space=None):
+        try:
+            return self.result(name, space).output
+        except ToolError as error:
+            return str(error)
+
+    def directory(self, name="greetings"):
+        return "[skill directory: %s; paths in the skill are relative to it]" % self.path(".mm/skills/" + name)
+
+    def test_the_text_without_the_front_matter_and_where_it_lies(self):
+        self.assertEqual(self.read("greetings"), "# Greetings\n\nSay hello.\n" + self.directory())
+
+    def test_the_files_beside_it(self):
+        for name in ("scripts/x.py", "references/y.md", "references/deep/er/z.md", "references/deep/er/too/far.md", "LICENSE", ".hidden",
+                     ".git/config", "node_modules/a.js", "scripts/__pycache__/x.pyc"):
+            self.put(".mm/skills/greetings/" + name, "")
+        self.assertEqual(self.read("greetings").split("\n")[-1],
+                         "[files: LICENSE, references/y.md, references/deep/er/z.md, scripts/x.py]")
+
+    def test_at_most_thirty_files_are_named(self):
+        for number in range(30):
+            self.put(".mm/skills/greetings/f%02d" % number, "")
+        self.assertTrue(self.read("greetings").endswith(", f28, f29]"))
+        self.put(".mm/skills/greetings/f30", "")
+        self.assertTrue(self.read("greetings", self.new_space()).endswith(", f28, f29, …]"))
+
+    def test_a_file_name_of_several_lines_stays_on_its_line(self):
+        self.put(".mm/skills/greetings/a\n[files: b]", "")
+        self.assertEqual(self.read("greetings").split("\n")[-1], "[files: a…]")
+
+    def test_the_bundled_one_lies_nowhere(self):
+        text = self.read("bg-jobs")
+        self.assertTrue(text.startswith("# Background jobs\n"))
+        self.assertNotIn("[skill directory", text)
+        self.assertEqual(self.prepare("bg-jobs").paths, ())
+
+    def test_what_the_front_end_is_told(self):
+        action, tool = self.prepare("greetings"), self.tool()
+        self.assertEqual((action.title, action.paths, action.asks, action.diff), (
+            "read_skill: greetings", (self.path(".mm/skills/greetings/SKILL.md"),), False, None))
+        self.assertEqual((tool.kind, registry.call_title(tool, {"name": "greetings"})), ("read", "read_skill: greetings"))
+        result = self.result("greetings")
+        self.assertEqual((result.status, result.diff, result.prose), (events.COMPLETED, None, True))
+
+    def test_a_second_time_it_is_above_until_it_has_been_cleared(self):
+        first = self.read("greetings")
+        self.assertEqual(self.read("greetings"), '[skill "greetings" is already above]')
+        self.assertTrue(self.result("greetings").prose)
+        self.space.skills_read.clear()
+        self.assertEqual(self.read("greetings"), first)
+
+    def test_an_unknown_name_is_told_the_others(self):
+        self.assertEqual(self.read("greet\nings"), '[no skill named "greet…". Skills: bg-jobs, greetings]')
+        self.assertEqual(self.read(""), '[no skill named "". Skills: bg-jobs, greetings]')
+
+    def test_names_as_models_write_them(self):
+        for name in ("$greetings", "/greetings", " Greetings "):
+            with self.subTest(name):
+                self.assertEqual(self.read(name, self.new_space())[:11], "# Greetings")
+        self.assertEqual(self.read("BG_jobs")[:17], "# Background jobs")
+
+    def test_the_text_is_read_when_it_is_asked_for(self):
+        action = self.prepare("greetings")
+        self.skill("greetings", "new\r\n")
+        self.assertEqual(action.run(Cancel(), None).output, "new\n" + self.directory())
+
+    def test_a_skill_that_is_gone(self):
+        action = self.prepare("greetings")
+        os.unlink(self.path(".mm/skills/greetings/SKILL.md"))
+        with self.assertRaises(ToolError) as raised:
+            action.run(Cancel(), None)
+        self.assertEqual(str(raised.exception), '[read_skill: the skill "greetings" cannot be read: No such file or directory]')
+        self.assertEqual(self.space.skills_read, set())
+
+    def test_a_long_text_is_cut_and_says_where_it_goes_on(self):
+        path = self.skill("long", "x" * (files.SHOWN + 7))
+        self.assertEqual(self.read("long"), "x" * files.SHOWN + "\n[… 7 more characters; read them with read_file in %s]\n" % path
+                         + self.directory("long"))
+        self.assertTrue(self.read("long", self.new_space(window=4096)).startswith("x" * 1638 + "\n[… "))
+
+    def test_a_text_of_nothing(self):
+        self.skill("empty", "")
+        self.assertEqual(self.read("empty"), self.directory("empty"))
+
+    def test_the_names_are_told_as_an_enum(self):
+        (wire,) = registry.to_wire([self.tool()])
+        self.assertEqual(wire["function"]["parameters"], {
+            "type": "object", "required": ["name"],
+            "properties": {"name": {"type": "string", "description": "Name of the skill", "enum": ["bg-jobs", "greetings"]}}})
+
+    def test_a_skill_for_the_user_alone_is_told_nowhere_and_can_be_read(self):
+        self.skill("secret", more="disable-model-invocation: true\n")
+        self.assertNotIn("secret", str(registry.to_wire([self.tool()])))
+        self.assertEqual(self.read("unknown"), '[no skill named "unknown". Skills: bg-jobs, greetings]')
+        self.assertEqual(self.read("secret"), "Do it.\n" + self.directory("secret"))
+
+    def test_a_server_that_keeps_the_model_to_the_enum_does_not_shut_it_out(self):
+        self.skill("secret", more="disable-model-invocation: true\n")
+        self.assertNotIn("enum", registry.to_wire([self.tool()])[0]["function"]["parameters"]["properties"]["name"])
+
+
+class TheRegistry(ToolTest):
+    def names(self, skills):
+        return [tool.name for tool in registry.built_in(self.space.config, skills)]
+
+    def test_it_has_the_tool_where_there_is_a_skill_and_in_a_fixed_place(self):
+        skills, _ = catalogue.find(self.folder, self.space.config, {})
+        self.assertEqual(self.names(skills), ["bash", "edit_file", "read_file", "read_skill", "write_file"])
+        self.assertEqual(self.names(()), ["bash", "edit_file", "read_file", "write_file"])
+
+    def test_the_tool_can_be_taken_away(self):
+        skills, _ = catalogue.find(self.folder, self.space.config, {})
+        space = self.new_space(tools_disabled=["read_skill"])
+        self.assertNotIn("read_skill", [tool.name for tool in registry.built_in(space.config, skills)])
+
+
+if __name__ == "__main__":
+    unittest.main()
