@@ -5,16 +5,16 @@
 #     sh zipapp.sh --pythons       prints the interpreters it compiles with, oldest first
 #
 # Inside are the sources in src/ and, for each Python 3.9 to 3.14 found on the PATH and in pyenv, byte code: compiling the
-# sources would take longer than all else that a start does. A Python without byte code runs the sources. MM_PYTHONS=/path/a:/path/b
-# names the interpreters instead; the first one does the building.
+# sources would take longer than all else that a start does. A Python without byte code runs the sources.
+# MM_PYTHONS=/path/a:/path/b names the interpreters instead; the first one does the building.
 #
-# Byte code is kept for what `mm -acp` imports until it has answered `initialize` ("start") and for what the first prompt
-# adds ("prompt"), one marshalled dictionary each: an entry for each room would make the archive half as large again and a
-# start a sixth slower. It has no docstrings, annotations or columns, which nothing in mm reads.
+# Byte code comes in parts: what `mm -acp` imports until it has answered `initialize`, what a configuration file adds to that,
+# and what the first prompt adds. Each is one marshalled dictionary, because an entry for each room would make the archive half
+# as large again and a start a sixth slower. It has no docstrings, annotations or columns, which nothing in mm reads.
 #
-# The same sources and interpreters give the same bytes. Entries are in a fixed order and carry a fixed date. Each Python compiles
-# in a fresh process, in a fixed order and with a fixed hash seed, because marshal writes sets in the order of their hashes and
-# marks values that something else in the process refers to as well.
+# The same sources and interpreters give the same bytes. Entries are in a fixed order and carry a fixed date. Each Python
+# compiles in a fresh process, in a fixed order and with a fixed hash seed, because marshal writes sets in the order of their
+# hashes and marks values that something else in the process refers to as well.
 set -eu
 
 fail() {
@@ -45,7 +45,7 @@ PARTS = {"start": ("mm.cli", "mm.config", "mm.fronts.acp.server"),
          "settings": ("mm.config_file", "mm.schema"),
          "prompt": ("mm.fronts.acp.prompting", "mm.model.servers")}
 
-# Left to the sources all the same, for the archive's size: the tools on files, 20 ms once a process.
+# Left to the sources all the same, for the archive's size: the tools on files, some 20 ms once a process.
 SOURCES_DO = ("mm.tools.files", "mm.tools.matching", "mm.tools.similar", "mm.tools.edit_file", "mm.tools.read_file",
               "mm.tools.write_file")
 
@@ -214,8 +214,8 @@ def compile_parts(project, parts, folder):
     """Fills the folder with the byte code of each Python, all of them at once."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     environment["PYTHONHASHSEED"] = "0"
-    running = [(path, subprocess.Popen([path, "-s", "-S", "-X", "no_debug_ranges", "-c", COMPILE, project, folder, json.dumps(parts)],
-                                       stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment))
+    command = ["-s", "-S", "-X", "no_debug_ranges", "-c", COMPILE, project, folder, json.dumps(parts)]
+    running = [(path, subprocess.Popen([path] + command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment))
                for _, _, path in interpreters()]
     for path, process in running:
         problem = process.communicate()[1].decode("utf-8", "replace").strip()

@@ -21,7 +21,7 @@ OPTIONS = (
     Option(("-p",), "QUESTION", "question", None, "answer one question and exit; piped stdin is added to it"),
     Option(("--demo",), None, "demo", True, "use the built-in scripted model instead of a model server"),
     Option(("--editor",), "NAME", "editor", None, "print the block to paste into an editor's settings"),
-    Option(("--record",), "FILE", "record", None, "also write a transcript of the session to FILE"),
+    Option(("--record",), "FILE", "record", None, "with -acp: also write a transcript of the session to FILE"),
     Option(("--replay",), "FILE", "replay", None, "play a transcript against this mm and print the first difference"),
     Option(("--trust",), None, "front", "trust", "trust the configuration of the folder mm is started in"),
     Option(("--config-schema",), None, "front", "schema", "print the JSON Schema of the configuration"),
@@ -110,7 +110,7 @@ def _run(given: dict) -> int:
     if "replay" in given:
         from mm.fronts import player
 
-        return player.replay(given["replay"])
+        return player.replay(given["replay"], cwd=_start_folder(given) if "cwd" in given else None)
     folder = _start_folder(given)
     if front == "trust":
         from mm import trust
@@ -133,7 +133,9 @@ def _converse(given: dict, folder: str) -> int:
         from mm import log
         from mm.fronts.recorder import Recorder
 
-        tap = Recorder(given["record"], folder)
+        if given.get("front") != "acp":
+            raise UserError("--record needs -acp: a transcript is what an editor and mm say to each other", USAGE)
+        tap = Recorder(given["record"], folder, settings)
         trace, log.tap = tap.trace, tap.stderr
     demo = given.get("demo", False)
     if given.get("front") == "acp":

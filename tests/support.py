@@ -76,8 +76,8 @@ def mm(*arguments) -> list:
 
 def run(*arguments, stdin=b"", cwd=None, env=None, timeout=DEADLINE) -> subprocess.CompletedProcess:
     """Runs mm to its end; stdout and stderr as text in the result."""
-    done = subprocess.run(mm(*arguments), input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd or scratch_folder(),
-                          env=env or environment(), timeout=timeout)
+    done = subprocess.run(mm(*arguments), input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          cwd=cwd or scratch_folder(), env=env or environment(), timeout=timeout)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
 
 
@@ -162,8 +162,9 @@ class Client:
             self._news.wait_for(lambda: happened() or not self._open_streams, timeout)
             result = happened()
             if not result:
+                when = "in %s s" % timeout if self._open_streams else "before the agent ended"
                 raise AssertionError("%s did not come %s; the last messages: %s; stderr: %s" % (
-                    what, "in %s s" % timeout if self._open_streams else "before the end", self.messages[-5:], self.stderr[-2000:]))
+                    what, when, self.messages[-5:], self.stderr[-2000:]))
             return result
 
     def message(self, fits, timeout: float = DEADLINE, what: str = "a message") -> dict:

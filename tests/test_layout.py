@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -125,13 +126,19 @@ class TheFloors(unittest.TestCase):
                           if ast.parse(source).body[1:] and "from __future__ import annotations" not in source
                           and path != os.path.join("mm", "__init__.py")], [])
 
+    def test_nothing_reads_what_the_zipapp_leaves_out(self):
+        left_out = ("__doc__", "__annotations__", "get_type_hints", "getdoc")
+        self.assertEqual([(path, node.lineno) for path, source, _ in self.rooms.values() for node in ast.walk(ast.parse(source))
+                          if getattr(node, "attr", getattr(node, "id", None)) in left_out], [])
+
 
 class TheSizes(unittest.TestCase):
     def test_files_and_functions_stay_readable(self):
         long, too_long = [], []
         for path, source, _ in rooms().values():
             sizes = [(path, source.count("\n"), LONG_FILE, LONGEST_FILE)]
-            sizes += [("%s:%d %s" % (path, node.lineno, node.name), node.end_lineno - node.lineno + 1, LONG_FUNCTION, LONGEST_FUNCTION)
+            sizes += [("%s:%d %s" % (path, node.lineno, node.name), node.end_lineno - node.lineno + 1,
+                       LONG_FUNCTION, LONGEST_FUNCTION)
                       for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
             long += ["%s: %d lines" % (what, lines) for what, lines, limit, _ in sizes if lines > limit]
             too_long += ["%s: %d lines" % (what, lines) for what, lines, _, limit in sizes if lines > limit]
@@ -152,11 +159,17 @@ class AnImport(unittest.TestCase):
 
 class TheStart(unittest.TestCase):
     def test_imports_only_what_the_answer_to_initialize_needs(self):
-        loaded = loaded_before_the_answer()
+        loaded = loaded_before('"agentInfo"', "initialize")
         own = {name for name in loaded if name.split(".")[0] == "mm"}
         self.assertEqual(own - START_ROOMS, set(), "rooms that the start imports beyond the list")
         self.assertEqual(START_ROOMS & set(rooms()) - own, set(), "rooms on the list that the start does not import")
         self.assertEqual(loaded - own - loaded_by_a_bare_zipapp(), set(), "modules beyond %s" % (START_MODULES,))
+
+    def test_leaves_what_only_a_prompt_needs_to_the_first_prompt(self):
+        # These double the memory of a session that waits for its first prompt.
+        loaded = loaded_before("available_commands_update", "initialize", "session/new")
+        self.assertEqual(loaded & {"http.client", "urllib.request", "subprocess", "ssl", "asyncio", "mm.engine.turn", "mm.model.http",
+                                   "mm.tools.bash"}, set())
 
 
 # A line of `-X importtime`: self us | cumulative us | indented name.
@@ -173,22 +186,26 @@ def loaded_by_a_bare_zipapp() -> set:
     return set(IMPORTED.findall(done.stderr.decode()))
 
 
-def loaded_before_the_answer() -> set:
-    """The modules that `mm -acp` has loaded when it writes the answer to `initialize`.
+def loaded_before(mark: str, *methods) -> set:
+    """The modules that `mm -acp` has loaded when it writes the first line with this mark, after requests of these methods.
 
-    Imports are reported on stderr; with both streams in one pipe they stand before the answer or behind it.
+    Imports are reported on stderr; with both streams in one pipe they stand before that line or behind it.
     """
+    cwd = support.scratch_folder()
+    params = {"protocolVersion": 1, "cwd": cwd, "mcpServers": []}
     command = [sys.executable, "-I", "-S", "-X", "importtime", support.pyz(), "-acp"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=support.environment(),
-                          cwd=support.scratch_folder()) as process:
-        process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n')
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env=support.environment(), cwd=cwd) as process:
+        for number, method in enumerate(methods):
+            request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            process.stdin.write(json.dumps(request).encode() + b"\n")
         process.stdin.flush()
         log = b""
-        while b'"agentInfo"' not in log:
+        while mark.encode() not in log:
             data = os.read(process.stdout.fileno(), 1 << 16)
             if not data:
                 raise AssertionError("mm ended: " + log.decode()[-2000:])
             log += data
         process.stdin.close()
         process.stdout.read()
-    return set(IMPORTED.findall(log[:log.index(b'"agentInfo"')].decode()))
+    return set(IMPORTED.findall(log[:log.index(mark.encode())].decode()))

@@ -122,7 +122,7 @@ class Calls:
         try:
             action = tool.prepare(values, self._session.workspace)
         except ToolError as problem:
-            self._announce(ref, tool.name, registry.call_title(tool, values), tool.kind, values)
+            self._announce(ref, tool.name, registry.call_title(tool, values), tool.kind, values, self._paths(tool, values))
             return _failed(str(problem))
         pending = self._announce(ref, tool.name, action.title, tool.kind, values, action.paths)
         permission = Permission(pending, action.diff, action.text)
@@ -131,6 +131,13 @@ class Calls:
             return _failed(rejection(tool.name, self._rejections))
         self._rejections = 0
         return self._run(ref, tool, values, action)
+
+    def _paths(self, tool, values: dict) -> tuple:
+        """The absolute path that a call is about, for one that could not be prepared."""
+        try:
+            return (self._session.workspace.resolve(tool.name, values["path"]).location,)
+        except (KeyError, ToolError):
+            return ()
 
     def _run(self, ref: str, tool, values: dict, action) -> Result:
         self._front.emit(ToolStarted(ref))

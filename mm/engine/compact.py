@@ -59,21 +59,16 @@ class _Failed(Exception):
     """No summary came of it; the explanation in one line."""
 
 
-def _nothing(*_) -> None:
-    pass
-
-
 class Compactor:
     """Shortens one session's history; one for each turn and each /compact, whose failures it counts.
 
     The session is open. `count(usage)` takes the chat.Usage of each request for a summary: it belongs to the session's totals,
-    but the session's meter must not take it for a report, since the request was another one. `announce(messages, forced)`
-    is told the number of messages before a summary is asked for. All methods raise Cancelled; the history is unchanged then.
+    but the session's meter must not take it for a report, since the request was another one. All methods raise Cancelled;
+    the history is unchanged then.
     """
 
-    def __init__(self, agent, session, server, cancel, count=_nothing, announce=_nothing):
-        self._agent, self._session, self._server, self._cancel = agent, session, server, cancel
-        self._count, self._announce = count, announce
+    def __init__(self, agent, session, cancel, count):
+        self._agent, self._session, self._cancel, self._count = agent, session, cancel, count
         self._failures = 0
         self._was_refused = False
 
@@ -112,7 +107,7 @@ class Compactor:
         None where the problem is another one. Otherwise the call can be made again if the outcome has no `stop`.
         """
         session = self._session
-        overflow = self._agent.window.learn(str(problem), self._server)
+        overflow = self._agent.window.learn(str(problem), self._agent.server(self._cancel))
         if not (overflow or self._is_suspicious(problem)):
             return None
         if not session.messages or session.messages[-1]["role"] == "assistant":
@@ -191,7 +186,7 @@ class Compactor:
         """Asks for the summary and puts it into the place of what it stands for. Raises _Failed, UserError, Cancelled."""
         session, begin = self._session, time.monotonic()
         before, kept = len(session.messages), len(plan.kept)
-        self._announce(before, forced)
+        session.hooks.run("preCompact", self._cancel, messages=before, forced=forced)
         text = self._ask(plan, refused)
         shorter = [compaction.summary_message(text, plan.summarised)] + plan.kept
         if self._size(shorter) > compaction.SHRUNK * self._size(session.messages):
@@ -227,7 +222,8 @@ class Compactor:
         """One request, answered in words. Raises _Failed, UserError, Cancelled."""
         texts, called, finish, thought = [], False, None, 0
         most = self._agent.config.model_max_reasoning
-        pieces = chat.complete(self._server, messages, tools, self._cancel, self._agent.tap)
+        server = self._agent.server(self._cancel)
+        pieces = chat.complete(server, messages, tools, self._cancel, self._agent.tap)
         with contextlib.closing(pieces):
             for piece in pieces:
                 kind = type(piece)

@@ -134,7 +134,10 @@ class _Turn:
         if outcome.line:
             log.line("[acp] session %s: %s" % (self._session.id, outcome.line))
         if outcome.stop:
-            self._break_off(outcome.stop)
+            # Not into the history, and the question goes too: a conversation that is too long must not grow by them.
+            self.stopped = True
+            self._front.emit(Text(outcome.stop))
+            raise _BrokenOff(END_TURN)
 
     def _act_on(self, answer):
         """Does what the answer asks for; returns the stop reason where the turn ends with it, else None."""

@@ -101,7 +101,7 @@ class Recorder:
         text = line.decode("utf-8", "backslashreplace").rstrip("\r\n")
         try:
             message = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             message = None
         if direction == "<":
             self._received(text, message)
@@ -345,7 +345,7 @@ def _event(line):
     """The object in a line of the stream, None where there is none."""
     try:
         event = json.loads(line[5:]) if line.startswith("data:") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return event if isinstance(event, dict) else None
 

@@ -64,7 +64,7 @@ TOO_LARGE = "skills: %s is not searched to the end: it holds more than %d files 
 NOT_SEARCHED = "skills: %s is not searched: %s"
 MORE_WARNINGS = "skills: %d more warnings"
 
-_MENTION = re.compile(r"""(?:^|(?<=\s))\$(%s)(?=[.,;:!?)\]"'…]*(?:\s|$))""" % NAME.pattern)
+_MENTION = re.compile(r"""(?<!\S)\$(%s)(?=[.,;:!?)\]"'…]*(?:\s|$))""" % NAME.pattern)
 _COMMAND = re.compile(r"(\s*)/(%s)(?=\s|$)" % NAME.pattern)
 _ALLOWED_TOOL = re.compile(r"[^\s,()\[\]\"']+(?:\([^)]*\))?")
 

@@ -132,9 +132,9 @@ class ModelServer:
                 return report
 
     def requests(self) -> list:
-        """The body sizes of the requests since the last look."""
+        """(method, size of the body) of each request since the last look."""
         with socket.create_connection(self._address) as connection:
-            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            connection.sendall(b"GET /look HTTP/1.0\r\n\r\n")
             connection.recv(1)
         seen = []
         while True:
@@ -142,7 +142,7 @@ class ModelServer:
             if "look" in report:
                 return seen
             if "request" in report:
-                seen.append(report["bytes"])
+                seen.append((report["request"], report["bytes"]))
 
     def __enter__(self) -> ModelServer:
         return self

@@ -1,11 +1,11 @@
 """The benchmark's model server: a program of its own, raw sockets, one thread a connection.
 
-It does what the last user message tells it, in the words below, and streams as llama.cpp does: server-sent events, chunked
-for HTTP/1.1 and up to the end of the connection for HTTP/1.0. What it sees goes to stdout as JSON lines:
+It does what the last user message tells it, in the words below, and behaves as llama.cpp does: it streams server-sent events,
+chunked for HTTP/1.1 and up to the end of the connection for HTTP/1.0, and GET /props tells its context window. What it sees goes to stdout as JSON lines:
 
     {"port": N}                          once, when it listens
-    {"request": N, "bytes": N}           a request has come; `bytes` is the size of its body
-    {"look": true}                       a GET has come: all that was asked before it has been reported
+    {"request": "POST", "bytes": N}      a request has come; `bytes` is the size of its body
+    {"look": true}                       GET /look has come: all that was asked before it has been reported
     {"stamps": [ns, …]}                  after a stream: when each chunk was handed to the kernel (time.perf_counter_ns,
                                          which is one clock for all processes here)
 
@@ -25,11 +25,8 @@ import threading
 import time
 
 DIRECTIVE = re.compile(r"bench: (\w+) ?([^\n\"]*)")
+PROPS = b'{"default_generation_settings":{"n_ctx":32768},"total_slots":1}'
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-
-_count = 0
-_count_lock = threading.Lock()
-
 
 def report(**what) -> None:
     os.write(1, json.dumps(what, separators=(",", ":")).encode() + b"\n")
@@ -45,7 +42,7 @@ END = event({}, "stop", usage=USAGE) + b"data: [DONE]\n\n"
 
 
 def read_request(connection):
-    """(version, body) of a POST, (version, None) of a GET, or None when the connection ends before it is whole."""
+    """(first line, body) of a request, or None when the connection ends before it is whole."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(1 << 16)
@@ -53,35 +50,33 @@ def read_request(connection):
             return None
         data += piece
     head, _, body = data.partition(b"\r\n\r\n")
-    version = head.split(b"\r\n", 1)[0].rsplit(b" ", 1)[1]
-    if head.startswith(b"GET "):
-        return version, None
-    length = int(re.search(rb"(?i)\r\ncontent-length: *(\d+)", head).group(1))
-    while len(body) < length:
+    length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+    while len(body) < (int(length.group(1)) if length else 0):
         piece = connection.recv(1 << 16)
         if not piece:
             return None
         body += piece
-    return version, body
+    return head.split(b"\r\n", 1)[0].decode(), body
 
 
 def serve(connection) -> None:
-    global _count
     with connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         request = read_request(connection)
         if request is None:
             return
-        version, body = request
-        if body is None:
+        method, path, version = request[0].split()
+        if path == "/look":
             report(look=True)
             return
-        messages = json.loads(body)["messages"]
-        with _count_lock:
-            _count += 1
-            report(request=_count, bytes=len(body))
+        report(request=method, bytes=len(request[1]))
         try:
-            answer(connection, version == b"HTTP/1.1", messages)
+            if method == "POST":
+                answer(connection, version == "HTTP/1.1", json.loads(request[1])["messages"])
+            else:
+                status, body = (b"200 OK", PROPS) if path == "/props" else (b"404 Not Found", b"{}")
+                connection.sendall(b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
+                                   b"Connection: close\r\n\r\n%s" % (status, len(body), body))
         except OSError:
             pass  # the agent has hung up, which is what a cancel does
 

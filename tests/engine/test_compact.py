@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import threading
 import unittest
 
@@ -42,7 +43,7 @@ def calls(count, size=2000, name="bash"):
 class Compact(unittest.TestCase):
     def setUp(self):
         self.folder = support.scratch_folder()
-        self.usages, self.announced = [], []
+        self.usages = []
 
     def compactor(self, server, messages, window=0, cancel=None, **settings):
         """A Compactor for a session with these messages; `self.session` is the session."""
@@ -53,8 +54,7 @@ class Compact(unittest.TestCase):
         cancel = cancel or Cancel()
         session.open(cancel)
         session.workspace.skills_read.add("bg-jobs")
-        return compact.Compactor(agent, session, agent.server(cancel), cancel, self.usages.append,
-                                 lambda *given: self.announced.append(given))
+        return compact.Compactor(agent, session, cancel, self.usages.append)
 
     def used(self):
         return self.session.meter.used(self.session.messages)
@@ -88,7 +88,6 @@ class Compact(unittest.TestCase):
         self.assertIn("compressed 6 messages → 1 summary + 4 kept", outcome.line)
         self.assertEqual(self.session.messages[0]["content"], "Goal: the password is tulip.")
         self.assertEqual([(usage.input, usage.output) for usage in self.usages], [(1200, 10)])
-        self.assertEqual(self.announced, [(10, True)])
         self.assertEqual(self.session.workspace.skills_read, set(), "they can be read again")
         sent = request.body["messages"]
         self.assertEqual(sent[:-1], history.to_wire(self.session.system, messages), "the very same messages, and one more")
@@ -109,6 +108,18 @@ class Compact(unittest.TestCase):
         self.assertTrue(sent[-1]["content"].endswith(compaction.UPDATE))
         self.assertEqual(sum(map(history.is_summary, self.session.messages)), 1)
 
+    def test_the_hook_runs_before_the_summary_is_asked_for(self):
+        os.makedirs(self.folder + "/.config/mm")
+        with open(self.folder + "/.config/mm/config.json", "w") as file:
+            json.dump({"hooks": {"preCompact": [{"command": "cat > %s/told" % self.folder}]}}, file)
+        with ModelServer(GOOD) as server:
+            self.compactor(server, talk(2)).forced()
+            self.assertFalse(os.path.exists(self.folder + "/told"), "there was nothing to compact")
+            self.compactor(server, talk(5)).forced()
+        with open(self.folder + "/told") as file:
+            told = json.load(file)
+        self.assertEqual((told["event"], told["messages"], told["forced"]), ("preCompact", 10, True))
+
     def test_nothing_to_compact(self):
         with ModelServer(GOOD) as server:
             for messages, keep in ((talk(2), 2), ([], 2), (talk(1), 1), ([], 0), (talk(3), 7)):
@@ -117,7 +128,6 @@ class Compact(unittest.TestCase):
                     line = "🗜️ nothing to compact: %d message(s), no turn older than the last %d" % (len(messages), keep)
                     self.assertEqual(compactor.forced(), compact.Outcome(line, False, None))
             self.assertEqual(server.requests, [])
-        self.assertEqual(self.announced, [])
 
     def test_no_turn_is_kept_where_none_is_to_be(self):
         with ModelServer(GOOD) as server:
@@ -237,7 +247,6 @@ class Compact(unittest.TestCase):
             self.assertIsNone(compactor.check())
             [request] = server.wait_requests(1)
         self.assert_summarised(outcome, messages[-5:])
-        self.assertEqual(self.announced, [(81, False)])
         self.assertTrue(request.body["messages"][-1]["content"].startswith("and now?\n\n["), "no two user messages in a row")
 
     def test_fewer_turns_are_kept_where_k_of_them_do_not_fit(self):

@@ -94,11 +94,6 @@ class Order(SkillsTest):
         self.configure("user", tools={"disabled": ["read_skill"]})
         self.assertEqual(catalogue.find(self.project, self.config(), self.environ), ((), ()))
 
-    def test_without_a_home_there_are_those_of_the_project(self):
-        self.skill("project")
-        self.environ = {"HOME": "", "XDG_CONFIG_HOME": "", "USERPROFILE": ""}
-        self.assertEqual(self.winner(), "project")
-
 
 class SessionsFolder(SkillsTest):
     """A session may be in another folder than mm was started in, and below the root of its repository."""

@@ -1,0 +1,79 @@
+"""docs/skills.md says what the code says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import unittest
+
+from mm import config
+from mm.skills import catalogue
+from mm.tools import files, read_skill
+from tests import support
+from tests.skills.folders import PLACES, SkillsTest
+
+with open(os.path.join(support.PROJECT, "docs", "skills.md"), encoding="utf-8") as _file:
+    PAGE = _file.read()
+
+# Each text with what stands for its values on the page.
+TEXTS = [
+    catalogue.INTRODUCTION, catalogue.HINT, catalogue.THE_BUNDLED_ONE,
+    catalogue.USE % "<name>", catalogue.HIDDEN % "<name>", catalogue.SHADOWED % ("<name>", "<file>", "<other file>"),
+    catalogue.NO_NAME % "<file>", catalogue.BAD_NAME % ("<file>", "<name>"), catalogue.OTHER_FOLDER % ("<file>", "<name>"),
+    catalogue.NAMELESS % "<file>", catalogue.NO_DESCRIPTION % "<file>", catalogue.NO_FRONT_MATTER % "<file>",
+    catalogue.NOT_CLOSED % "<file>", catalogue.UNREADABLE % ("<file>", "<reason>"), catalogue.LEADS_OUT % ("<file>", "<folder>"),
+    catalogue.TOO_MANY % (catalogue.SKILLS_LIMIT, "<file>"), catalogue.TOO_LARGE % ("<folder>", catalogue.ENTRIES_LIMIT),
+    catalogue.NOT_SEARCHED % ("<folder>", "<reason>"),
+    read_skill.ALREADY_READ % "<name>", read_skill.UNKNOWN % ("<name>", "<names>"), read_skill.DIRECTORY % "<folder>",
+    read_skill.FILES % "scripts/x.py, references/y.md", read_skill.FAILED % ("<name>", "<reason>"),
+    (read_skill.CUT % (0, read_skill.CUT_IN_FILE % "<file>")).replace("0", "<n>"),
+    (catalogue.MORE_WARNINGS % 0).replace("0", "<n>"),
+]
+
+# Limits as the page words them.
+LIMITS = [
+    "at most %d characters" % catalogue.NAME_LIMIT, "%d characters are kept, %d stand" % (
+        catalogue.DESCRIPTION_LIMIT, catalogue.CATALOGUE_LIMIT),
+    "within %d KiB; %d MiB of the file" % (catalogue.HEAD_BYTES >> 10, catalogue.FILE_BYTES >> 20),
+    "%d warnings" % catalogue.WARNINGS_LIMIT, "at most %d characters or a tenth" % files.SHOWN,
+    "at most %d, down to" % read_skill.FILES_NAMED, "longer than %d KiB" % (catalogue.COMMANDS_BYTES >> 10),
+    "`%s`, " % catalogue.FILE_NAMES[0] and "`%s` where that is not there" % catalogue.FILE_NAMES[1],
+]
+
+
+class ThePage(unittest.TestCase):
+    def test_it_has_every_text(self):
+        for text in TEXTS:
+            with self.subTest(text):
+                self.assertIn("`%s`" % text, PAGE)
+
+    def test_no_text_of_the_rooms_is_missing_here(self):
+        listed = sum(isinstance(value, str) and "%" in value and name.isupper()
+                     for room in (catalogue, read_skill) for name, value in vars(room).items())
+        self.assertEqual(listed, sum(text.count("<") > 0 for text in TEXTS) + 2)  # FILES, and CUT_IN_FILE within CUT
+
+    def test_it_has_the_limits(self):
+        for text in LIMITS:
+            with self.subTest(text):
+                self.assertIn(text, PAGE)
+
+    def test_it_has_the_catalogues_line_of_each_bundled_skill(self):
+        settings = config.load(support.scratch_folder(), support.environment())
+        skills, _ = catalogue.find(settings.folder, settings, support.environment())
+        for skill in skills:
+            if skill.folder is None:
+                self.assertIn("`- %s: %s`" % (skill.name, skill.description), PAGE)
+
+
+class TheExample(SkillsTest):
+    def test_it_works_as_pasted(self):
+        example = re.search(r"```\n(mkdir.*?)```", PAGE, re.DOTALL)[1]
+        subprocess.run(["bash", "-e", "-c", example], env=support.environment(HOME=self.home), check=True)
+        found, warnings = self.find()
+        self.assertEqual((found["greetings"].path, warnings),
+                         (self.path(PLACES["user"] + "/greetings/SKILL.md"), ()))
+
+
+if __name__ == "__main__":
+    unittest.main()
