@@ -100,6 +100,7 @@ version = "%s.%d." % (sys.implementation.cache_tag, int.from_bytes(importlib.uti
 class Rooms:
     # Finds and loads the rooms that are here as byte code for this Python; all others are found in src/ without it.
     parts = {}
+    archive = archive
     get_data = entries.get_data
 
     @classmethod

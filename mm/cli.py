@@ -37,7 +37,8 @@ OPTIONS = (
 )
 
 COLORS = ("always", "never", "auto")
-FAILED, USAGE, CANCELLED, BROKEN_PIPE = 1, 2, 130, 141
+DEMO_WINDOW = 32_768  # tokens; a script has none, but what is shown of a window should show something
+USAGE, CANCELLED, BROKEN_PIPE = 2, 130, 141
 
 
 def main(argv: list) -> int:
@@ -128,6 +129,9 @@ def _converse(given: dict, folder: str) -> int:
 
     overrides = {key: given[field] for field, key in _OVERRIDES.items() if field in given}
     settings = config.load(folder, os.environ, given.get("config"), overrides)
+    demo = given.get("demo", False)
+    if demo and not settings.model_context_window:
+        settings = settings.replace(model_context_window=DEMO_WINDOW)
     trace, tap = None, None
     if "record" in given:
         from mm import log
@@ -137,7 +141,6 @@ def _converse(given: dict, folder: str) -> int:
             raise UserError("--record needs -acp: a transcript is what an editor and mm say to each other", USAGE)
         tap = Recorder(given["record"], folder, settings)
         trace, log.tap = tap.trace, tap.stderr
-    demo = given.get("demo", False)
     if given.get("front") == "acp":
         from mm.fronts.acp import server
 

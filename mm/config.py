@@ -47,6 +47,10 @@ class Config:
         for name in self.__slots__:
             object.__setattr__(self, name, values[name])
 
+    def replace(self, **values) -> Config:
+        """This configuration with other values."""
+        return Config(**{name: values.get(name, getattr(self, name)) for name in self.__slots__})
+
     def __setattr__(self, name, value):
         raise AttributeError("the configuration does not change once it is read")
 

@@ -114,23 +114,25 @@ class _Play:
         # What the placeholders stand for. Never changed, only replaced: the server's threads read it.
         self._names = stage.names
         self._events = queue.Queue()
-        self._to_send = queue.Queue()
         self._stop = threading.Event()
         self._requests = 0
         self._counting = threading.Lock()  # of requests, by the server's threads
         self._asked = self._heard = 0
-        self._open_streams = 2
         self._stderr = []
+        # Of the agent that runs: its process, what it is to be sent, and how many of its streams are open.
+        self._process, self._to_send, self._open_streams = None, queue.Queue(), 0
 
     def run(self):
         server = Loopback(self._answer, self._stage.model)
-        process = None
         try:
-            process = self._start(server.url)
+            self._start(server.url)
             for part in self._parts:
+                if part.sends and transcript.restarts(part.sends[0]):
+                    self._end(killed=part.sends[0].value.value == "killed")
+                    self._start(server.url)
                 self._send(part)
                 self._wait(part)
-            self._end(process)
+            self._end()
         except _Parted as parted:
             self._stop.set()
             self._to_send.put(None)
@@ -139,20 +141,19 @@ class _Play:
         finally:
             self._stop.set()
             self._to_send.put(None)
-            if process:
-                _end_process(process)
+            if self._process:
+                _end_process(self._process)
             server.close()
         return None
 
     # ---------------------------------------------------------------- the agent
 
-    def _start(self, url: str):
-        process = self._stage.start(self._command, url)
-        for target, stream in (
-            (self._read_out, process.stdout), (self._read_err, process.stderr), (self._write, process.stdin),
-        ):
-            threading.Thread(target=target, args=(stream,), daemon=True).start()
-        return process
+    def _start(self, url: str) -> None:
+        process = self._process = self._stage.start(self._command, url)
+        self._to_send, self._open_streams = queue.Queue(), 2
+        for target, arguments in ((self._read_out, (process.stdout,)), (self._read_err, (process.stderr,)),
+                                  (self._write, (process.stdin, self._to_send))):
+            threading.Thread(target=target, args=arguments, daemon=True).start()
 
     def _read_out(self, stream) -> None:
         with stream:
@@ -166,9 +167,9 @@ class _Play:
                 self._events.put(("err", line.decode("utf-8", "replace").rstrip("\r\n")))
         self._events.put(("err", None))
 
-    def _write(self, stream) -> None:
+    def _write(self, stream, to_send) -> None:
         try:
-            for data in iter(self._to_send.get, None):
+            for data in iter(to_send.get, None):
                 stream.write(data)
                 stream.flush()
         except OSError:
@@ -198,7 +199,7 @@ class _Play:
         data = "".join(transcript.fill(line.text, self._names) + "\n" for line in part.sends if line.sign == ">")
         if data:
             self._to_send.put(data.encode("utf-8", "surrogatepass"))
-        if any(line.sign == "#" for line in part.sends):
+        if any(line.sign == "#" and not transcript.restarts(line) for line in part.sends):
             self._to_send.put(None)
 
     def _wait(self, part: Part) -> None:
@@ -304,8 +305,10 @@ class _Play:
 
     # ---------------------------------------------------------------- the end
 
-    def _end(self, process) -> None:
-        """Closes the agent's stdin: it has to exit, and has nothing more to say."""
+    def _end(self, killed: bool = False) -> None:
+        """Closes the agent's stdin: it has to exit, and has nothing more to say. Or kills it, which must leave it no time."""
+        if killed:
+            self._process.kill()
         self._to_send.put(None)
         over = Part([], [], [], self._asked, len(self._said))
         until = time.monotonic() + max(GOODBYE, self._deadline)
@@ -315,10 +318,10 @@ class _Play:
                 break
             self._happened(over, *event)
         try:
-            code = process.wait(max(until - time.monotonic(), 0.1))
+            code = self._process.wait(max(until - time.monotonic(), 0.1))
         except subprocess.TimeoutExpired:
             raise _Parted(None, Difference("", "the agent's end after its stdin was closed", "it goes on")) from None
-        if code:
+        if code and not killed:
             raise _Parted(None, Difference("", "exit code 0", "exit code {}".format(code)))
 
     def _drain(self) -> None:
@@ -333,12 +336,12 @@ class _Play:
 
 
 def _parts(lines) -> list:
-    """The lines as Parts, cut before each line that sends and does not follow another one directly."""
+    """The lines as Parts, cut before each line that sends and does not follow another one directly, or restarts the agent."""
     parts, asked, said, sending = [Part([], [], [], 0, 0)], 0, 0, True
     for line in lines:
         if line.sign == "#" and not transcript.sends(line):
             continue
-        if transcript.sends(line) and not sending:
+        if transcript.restarts(line) or transcript.sends(line) and not sending:
             parts.append(Part([], [], [], asked, said))
         sending = transcript.sends(line)
         asked += line.sign == "~"

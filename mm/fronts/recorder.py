@@ -22,10 +22,14 @@ from mm.errors import UserError
 from mm.fronts import transcript
 from mm.fronts.redaction import Pieces, Redaction, is_private_folder, secrets_of
 from mm.fronts.transcript import mark
+from mm.model import window
 from mm.secrecy import MASKED
 
 HEADER = "# Recorded by mm v{} (Python {}, {}). Play it with: mm --replay FILE"
 HEADER_START = HEADER.partition("{")[0]
+
+# Lines that a thread of its own says whenever the model server has answered it: no order to compare.
+_AT_ANY_TIME = (window.UNKNOWN, window.SMALL.partition("%")[0])
 
 # What the configuration says that a replay must not or cannot repeat: addresses, secrets, programs, folders.
 LEFT_OUT = ("model.url", "model.name", "model.apiKey", "model.headers", "hooks", "mcp", "agents", "lsp", "skills.dirs",
@@ -111,6 +115,8 @@ class Recorder:
     @_safely
     def stderr(self, text: str) -> None:
         """A line on stderr."""
+        if text.startswith(_AT_ANY_TIME):
+            return
         self._release()
         self._line("!", transcript.unmark(self._redaction.compared(text)))
 

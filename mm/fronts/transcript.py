@@ -34,7 +34,7 @@ Difference = namedtuple("Difference", "path expected got")
 SIGNS = (">", "<", "<*", "!", "~", "=", "#")
 
 # What a comment can set up.
-SETTINGS = ("cwd", "home", "args", "config", "model", "env", "stderr", "stdin", "deadline")
+SETTINGS = ("cwd", "home", "args", "config", "model", "env", "stderr", "stdin", "restart", "deadline")
 
 # What an object on an "=" line may hold; script.py says what each does.
 SCRIPT_KEYS = ("text", "thought", "call", "usage", "finish", "status", "body", "pause", "hang", "drop")
@@ -88,8 +88,17 @@ def directives(lines, name: str) -> list:
 
 
 def sends(line: Line) -> bool:
-    """Whether the client does something: sends a line, or closes the agent's stdin (`# stdin: closed`)."""
-    return line.sign == ">" or line.sign == "#" and line.value is not None and line.value.name == "stdin"
+    """Whether the client does something: sends a line, closes the agent's stdin, or starts the agent anew."""
+    return line.sign == ">" or _sets(line, "stdin") or restarts(line)
+
+
+def restarts(line: Line) -> bool:
+    """Whether the agent ends here and is started again (`# restart: …`)."""
+    return _sets(line, "restart")
+
+
+def _sets(line: Line, name: str) -> bool:
+    return line.sign == "#" and line.value is not None and line.value.name == name
 
 
 def fill(text: str, names: dict) -> str:
@@ -242,10 +251,10 @@ def _variable(argument: str):
     return name, value
 
 
-def _only(word: str):
+def _only(*words: str):
     def argument_is(argument: str) -> str:
-        if argument != word:
-            raise ValueError("can only be `{}`".format(word))
+        if argument not in words:
+            raise ValueError("can only be " + " or ".join("`{}`".format(word) for word in words))
         return argument
 
     return argument_is
@@ -260,6 +269,7 @@ _DIRECTIVES = {
     "env": _variable,
     "stderr": _only("all"),
     "stdin": _only("closed"),
+    "restart": _only("ended", "killed"),
     "deadline": float,
 }
 

@@ -169,6 +169,11 @@ class _Connection(http.client.HTTPConnection):
             if self.sock is None:
                 raise
 
+    def send(self, data):
+        if self.sock is None:
+            self.connect()
+        self._line.send(data)
+
 
 class _TlsConnection(_Connection):
     default_port = http.client.HTTPS_PORT
@@ -180,6 +185,8 @@ class _TlsConnection(_Connection):
         self.sock = _tls_context().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
         self._line.publish(self.sock)
         self.sock.do_handshake()
+
+    send = http.client.HTTPConnection.send  # what waits below TLS says nothing about what can be sent
 
 
 class _Handler(urllib.request.HTTPHandler):

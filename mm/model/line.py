@@ -83,6 +83,25 @@ class Line:
                 self.close()
         raise failure
 
+    def send(self, data: bytes) -> None:
+        """Sends all, or as much as the server takes before it answers.
+
+        A server that refuses a long request answers without reading it; once its window is full nothing more can be
+        sent, its answer lies there, and a plain `sendall` would wait for minutes.
+        """
+        sock = self._socket
+        rest = memoryview(data)
+        sock.setblocking(False)
+        try:
+            while rest:
+                try:
+                    rest = rest[sock.send(rest):]
+                except BlockingIOError:
+                    if not _can_send(sock, self.seconds or None):
+                        return
+        finally:
+            sock.settimeout(self.seconds or None)
+
     def publish(self, sock: socket.socket) -> None:
         """From here on a cancel shuts this socket."""
         with self._lock:
@@ -147,3 +166,18 @@ def _has_settled(sock: socket.socket, seconds: float) -> bool:
         return bool(poll.poll(seconds * 1000))
     _, writable, failed = select.select((), (sock,), (sock,), seconds)  # Windows reports a refusal in the third
     return bool(writable or failed)
+
+
+def _can_send(sock: socket.socket, seconds: float | None) -> bool:
+    """Waits until more can be sent, or fails to be; False when instead there is something to be read."""
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(sock, select.POLLIN | select.POLLOUT)
+        events = poll.poll(seconds and seconds * 1000)
+        if events:
+            return events[0][1] != select.POLLIN
+    else:
+        readable, writable, failed = select.select((sock,), (sock,), (sock,), seconds)
+        if readable or writable or failed:
+            return bool(writable or failed)
+    raise socket.timeout("timed out")

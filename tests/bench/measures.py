@@ -37,8 +37,8 @@ class Bench:
     def __init__(self, python: str, pyz: str, rounds: int, server, folder: str):
         self.rounds, self.server, self.pyz = rounds, server, pyz
         start = [python, "-I", "-S"]
-        self.commands = {"echo": start + [os.path.join(HERE, "echo_floor.py")], "relay": start + [os.path.join(HERE, "relay_floor.py")],
-                         "mm": start + [pyz, "-acp"]}
+        self.commands = {"echo": start + [os.path.join(HERE, "echo_floor.py")],
+                         "relay": start + [os.path.join(HERE, "relay_floor.py")], "mm": start + [pyz, "-acp"]}
         self.cwd = os.path.join(folder, "work")
         os.mkdir(self.cwd)
         self.env = support.environment(MM_URL=server.url, MM_MODEL="bench", OPENAI_BASE_URL=server.url)

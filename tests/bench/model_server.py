@@ -1,7 +1,8 @@
 """The benchmark's model server: a program of its own, raw sockets, one thread a connection.
 
 It does what the last user message tells it, in the words below, and behaves as llama.cpp does: it streams server-sent events,
-chunked for HTTP/1.1 and up to the end of the connection for HTTP/1.0, and GET /props tells its context window. What it sees goes to stdout as JSON lines:
+chunked for HTTP/1.1 and up to the end of the connection for HTTP/1.0, and GET /props tells its context window. What it sees
+goes to stdout as JSON lines:
 
     {"port": N}                          once, when it listens
     {"request": "POST", "bytes": N}      a request has come; `bytes` is the size of its body
@@ -96,7 +97,8 @@ def answer(connection, chunked: bool, messages: list) -> None:
     stamps = []
     if verb == "stream":
         count, gap = rest.split()
-        stamps = stream(connection, [frame(event({"content": "w%06d " % number})) for number in range(int(count))], float(gap) / 1000)
+        chunks = [frame(event({"content": "w%06d " % number})) for number in range(int(count))]
+        stamps = stream(connection, chunks, float(gap) / 1000)
     elif messages[-1]["role"] == "tool":
         connection.sendall(frame(event({"content": "done"})))
     else:

@@ -57,7 +57,7 @@ class ALiveSession(unittest.TestCase):
         self.assertNotIn(SECRET, text)
         self.assertNotIn(client.cwd, text)
         self.assertNotIn(session, text)
-        self.assertIn('# config: {"yolo":false}', text)
+        self.assertIn('# config: {"model":{"contextWindow":32768},"yolo":false}', text)
 
     def test_replays_the_same_after_cancels(self):
         with self.record() as client:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -206,19 +207,28 @@ class Connecting(unittest.TestCase):
             with self.assertRaisesRegex(ModelError, "answered 413: request too large"):
                 streams.ask(streams.server(server.url), messages=message)
 
-    def test_a_port_that_speaks_something_else(self):
-        with ModelServer([{"raw": b"x"}]) as server:
-            def answer(listener):
-                connected, _ = listener.accept()
-                with connected:
-                    connected.recv(65536)
-                    connected.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
-                    time.sleep(0.05)
+    def test_a_refusal_is_read_though_the_server_neither_reads_on_nor_hangs_up(self):
+        refusal = b"HTTP/1.1 413 No\r\nContent-Length: 8\r\n\r\ntoo long"
+        with self.answering(refusal) as url, self.assertRaisesRegex(ModelError, "answered 413: too long"):
+            streams.ask(streams.server(url), messages=[{"role": "user", "content": "x" * 20_000_000}])
 
-            with socket.create_server(("127.0.0.1", 0)) as listener:
-                threading.Thread(target=answer, args=(listener,), daemon=True).start()
-                with self.assertRaisesRegex(ModelError, "answers, but not in HTTP: is it the model server's port?"):
-                    streams.ask(streams.server("http://127.0.0.1:%d/v1" % listener.getsockname()[1]))
+    def test_a_port_that_speaks_something_else(self):
+        with self.answering(b"SSH-2.0-OpenSSH_9.2\r\n") as url:
+            with self.assertRaisesRegex(ModelError, "answers, but not in HTTP: is it the model server's port?"):
+                streams.ask(streams.server(url))
+
+    @contextlib.contextmanager
+    def answering(self, answer: bytes):
+        """A server that answers after the first byte, reads nothing more and keeps the connection."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            def serve():
+                connected, _ = listener.accept()
+                connected.recv(1)
+                connected.sendall(answer)
+                self.addCleanup(connected.close)
+
+            threading.Thread(target=serve, daemon=True).start()
+            yield "http://127.0.0.1:%d/v1" % listener.getsockname()[1]
 
 
 @unittest.skipUnless(shutil.which("openssl"), "openssl makes the certificate")
