@@ -52,12 +52,12 @@ SOURCES_DO = ("mm.tools.files", "mm.tools.matching", "mm.tools.similar", "mm.too
 # Runs in every interpreter that might be used.
 IDENTIFY = "import json, sys; print(json.dumps([sys.version_info[:], sys.implementation.cache_tag, sys.executable]))"
 
-# Runs in every interpreter that is used, with the project, the folder to write to, and the parts as JSON: {part: {room: path
-# inside the project}}. That path is also what tracebacks show.
+# Runs in every interpreter that is used, with the project, the folder to write to, the parts as JSON ({part: {room: path inside
+# the project}}) and the importer's source. The path is also what tracebacks show.
 COMPILE = r"""
 import sys
 del sys.path[0]
-import ast, importlib.util, json, marshal, os
+import __future__, ast, importlib.util, json, marshal, os
 FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef
 
 def lean(tree):
@@ -68,51 +68,64 @@ def lean(tree):
             node.annotation = None
         if isinstance(node, FUNCTIONS + (ast.ClassDef, ast.Module)) and ast.get_docstring(node, clean=False) is not None:
             node.body[:1] = [] if node.body[1:] else [ast.copy_location(ast.Pass(), node.body[0])]
+    # Said by a flag instead, it does not have to be imported.
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
     return tree
 
-project, folder, parts = sys.argv[1:]
+project, folder, parts, importer = sys.argv[1:]
 magic = int.from_bytes(importlib.util.MAGIC_NUMBER[:2], "little")
 for part, rooms in json.loads(parts).items():
     codes = {}
     for room, path in rooms.items():
         with open(os.path.join(project, path), "rb") as file:
             try:
-                code = compile(lean(ast.parse(file.read())), path, "exec", dont_inherit=True)
+                code = compile(lean(ast.parse(file.read())), path, "exec", __future__.annotations.compiler_flag, True)
             except SyntaxError as error:
                 sys.exit("%s, line %s: %s" % (path, error.lineno, error.msg))
         codes[room] = path.endswith("__init__.py"), code
+    if part == "start":
+        codes["importer"] = compile(importer, "importer", "exec", dont_inherit=True)
     with open(os.path.join(folder, "%s.%d.%s" % (sys.implementation.cache_tag, magic, part)), "wb") as file:
         marshal.dump(codes, file)
 """
 
 # The lines down to the first exit also run on Pythons that are too old for the rest. The archive's path is made absolute
-# because rooms are imported late, when the process may have moved to another folder.
+# because rooms are imported late, when the process may have moved to another folder. These lines are compiled at each start,
+# so the importer is not among them.
 MAIN = r"""import os, sys
 if sys.version_info < (3, 9):
     sys.stderr.write("mm: Python 3.9 or later is needed, this is %d.%d\n" % sys.version_info[:2])
     sys.exit(2)
-import importlib.machinery, importlib.util, marshal, zipimport
+import importlib.util, marshal, zipimport
 archive = os.path.abspath(sys.path[0])
 sys.path[0] = os.path.join(archive, "src")
-entries = zipimport.zipimporter(archive)
+get_data = zipimport.zipimporter(archive).get_data
 version = "%s.%d." % (sys.implementation.cache_tag, int.from_bytes(importlib.util.MAGIC_NUMBER[:2], "little"))
+try:
+    parts = {"start": marshal.loads(get_data(version + "start"))}
+except OSError:
+    pass
+else:
+    exec(parts["start"].pop("importer"))
+from mm.cli import script
+script()
+"""
+
+# Finds and loads the rooms that are here as byte code; the interpreter finds all others in src/. Files there are what the
+# rooms call their own, so that they find what lies beside them and tracebacks find the sources.
+IMPORTER = r"""
+import importlib.machinery
 
 class Rooms:
-    # Finds and loads the rooms that are here as byte code for this Python; all others are found in src/ without it.
-    parts = {}
-    archive = archive
-    get_data = entries.get_data
+    get_data = get_data
 
     @classmethod
     def room(cls, name):
         for part in "start", "settings", "prompt":
-            if part not in cls.parts:
-                try:
-                    cls.parts[part] = marshal.loads(entries.get_data(version + part))
-                except OSError:
-                    cls.parts[part] = {}
-            if name in cls.parts[part]:
-                return cls.parts[part][name]
+            if part not in parts:
+                parts[part] = marshal.loads(get_data(version + part))
+            if name in parts[part]:
+                return parts[part][name]
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
@@ -136,11 +149,9 @@ class Rooms:
 
     @classmethod
     def get_source(cls, name):
-        return cls.get_data(sys.modules[name].__file__).decode()
+        return get_data(sys.modules[name].__file__).decode()
 
 sys.meta_path.insert(0, Rooms)
-from mm.cli import script
-script()
 """
 
 
@@ -215,7 +226,7 @@ def compile_parts(project, parts, folder):
     """Fills the folder with the byte code of each Python, all of them at once."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     environment["PYTHONHASHSEED"] = "0"
-    command = ["-s", "-S", "-X", "no_debug_ranges", "-c", COMPILE, project, folder, json.dumps(parts)]
+    command = ["-s", "-S", "-X", "no_debug_ranges", "-c", COMPILE, project, folder, json.dumps(parts), IMPORTER]
     running = [(path, subprocess.Popen([path] + command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment))
                for _, _, path in interpreters()]
     for path, process in running:

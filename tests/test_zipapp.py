@@ -203,7 +203,7 @@ class TheArchive(unittest.TestCase):
         self.assertLessEqual(os.path.getsize(support.pyz()), SIZE_LIMIT * max(1, len(pythons(support.pyz())) / 5))
 
     def test_has_the_byte_code_of_the_start_in_one_piece(self):
-        self.assertEqual(set(self.parts()["start"]), START_ROOMS)
+        self.assertEqual(set(self.parts()["start"]), START_ROOMS | {"importer"})
 
     def test_has_the_byte_code_of_the_first_prompt(self):
         self.assertLess({"mm.engine.turn", "mm.model.chat"}, set(self.parts()["prompt"]))

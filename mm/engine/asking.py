@@ -33,12 +33,13 @@ class Asking:
     def __init__(self, agent, session, server, front, cancel: Cancel):
         self._agent, self._session, self._server = agent, session, server
         self._front, self._cancel = front, cancel
+        self._longest_thought = agent.config.model_max_reasoning  # 0: no limit, or it was reached once in this turn
 
     def ask(self) -> Answer:
         """Makes the next request. Raises UserError and Cancelled; what was said before is kept in the history."""
         session = self._session
         messages = history.to_wire(session.system, session.messages)
-        stream = _Stream(self._front, self._agent.config)
+        stream = _Stream(self._front, self._agent.config.loop_enabled, self._longest_thought)
         pieces = chat.complete(self._server, messages, session.wire_tools, self._cancel, self._agent.tap)
         try:
             with contextlib.closing(pieces):
@@ -51,6 +52,8 @@ class Asking:
         if stream.usage:
             session.meter.report(session.messages, stream.usage.input, stream.usage.output)
             self.count(stream.usage)
+        if stream.cut == THOUGHT_TOO_LONG:
+            self._longest_thought = 0
         if not stream.text and not places and not stream.cut:
             raise _empty(self._server.url, stream.finish)
         return Answer(list(zip(places, stream.calls)), stream.finish, stream.cut)
@@ -68,11 +71,11 @@ class Asking:
 class _Stream:
     """One answer as it streams in."""
 
-    def __init__(self, front, config):
+    def __init__(self, front, watched: bool, longest_thought: int):
         self._front = front
         self._texts, self._thoughts = [], []
-        self._thought_length, self._longest_thought = 0, config.model_max_reasoning
-        self._loops = {kind: loops.TextLoops(prose=kind is Text) for kind in (Text, Thought)} if config.loop_enabled else {}
+        self._thought_length, self._longest_thought = 0, longest_thought
+        self._loops = {kind: loops.TextLoops(prose=kind is Text) for kind in (Text, Thought)} if watched else {}
         self.calls, self.usage, self.finish, self.cut = [], None, None, None
 
     @property

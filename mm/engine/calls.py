@@ -27,8 +27,6 @@ CANCELLED = "[cancelled by the user]"
 UNCHECKED = "[done, but cancelled by the user before a hook had seen the output]"
 INTERNAL_ERROR = "[%s: internal error]"
 CUT = "[not run: the server cut the answer at its length limit]"
-# The tool kind of a call that names no tool.
-UNKNOWN_KIND = "execute"
 FILE_TOOLS = ("read_file", "write_file", "edit_file")
 
 
@@ -69,7 +67,7 @@ class Calls:
 
     def refuse(self, place: dict, call, text: str) -> None:
         """Shows a call that is not even tried, and gives it the result `text`."""
-        self._announce(place["ref"], call.name, one_line(call.name), UNKNOWN_KIND, {})
+        self._announce(place["ref"], call.name, one_line(call.name), self._kind(call.name), {})
         self._end(place, _failed(text))
 
     def _try_unless_looping(self, place: dict, call) -> Result:
@@ -79,12 +77,15 @@ class Calls:
         refusal = self._loops.before(call.name, given)
         if refusal:
             title = self._title(call.name, given)
-            self._announce(place["ref"], call.name, title, UNKNOWN_KIND, json.loads(place["arguments"]))
+            self._announce(place["ref"], call.name, title, self._kind(call.name), json.loads(place["arguments"]))
             return _failed(refusal)
         self._seconds = 0
         result = self._try(place, call)
         nudge = self._loops.after(call.name, given, result.output, self._seconds)
         return _with_line(result, nudge) if nudge else result
+
+    def _kind(self, name: str) -> str:
+        return registry.kind_of(self._session.tools, name)
 
     def _title(self, name: str, given) -> str:
         try:
@@ -100,7 +101,7 @@ class Calls:
             values = parse_arguments(tool, call.arguments)
         except ToolError as problem:
             self.malformed += 1
-            self._announce(ref, call.name, one_line(call.name), UNKNOWN_KIND, json.loads(place["arguments"]))
+            self._announce(ref, call.name, one_line(call.name), self._kind(call.name), json.loads(place["arguments"]))
             return _failed(str(problem))
         self.malformed = 0
         verdict = self._session.hooks.run("preToolCall", self._cancel, tool.name, values, call_id=ref)

@@ -95,10 +95,6 @@ class Session:
             self.workspace = Workspace(self.cwd, self._config)
             self.meter.forget()
 
-    def before_compaction(self, cancel, messages: int, forced: bool) -> None:
-        """Tells the hooks that the history of so many messages is going to be compressed."""
-        self.hooks.run("preCompact", cancel, messages=messages, forced=forced)
-
     def keep_copy(self, new_id: str, model: str):
         """Keeps what was said so far under another id; returns the id, None where sessions are not kept. Raises OSError."""
         return self.store.copy_as(new_id, self.messages, self.usage, self._titled(), model) if self.store else None

@@ -19,15 +19,15 @@ from mm.engine.asking import Asking
 from mm.engine.calls import CUT, Calls
 from mm.engine.compact import Compactor
 from mm.errors import UserError
-from mm.events import Text, WindowUse
+from mm.events import Text
 
 END_TURN, MAX_TOKENS, MAX_TURN_REQUESTS, CANCELLED = "end_turn", "max_tokens", "max_turn_requests", "cancelled"
 
 STEPS_USED_UP = '🛑 stopped after %d steps. Say "go on" to continue.'
 MALFORMED_CALLS = "🛑 stopped: %d malformed tool calls in a row. Tell me how to go on."
 MALFORMED_LIMIT = 3
-# An answer that was cut is asked for once more with a note; the second time ends the turn.
-CUTS_LIMIT = 2
+# An answer that repeats itself is asked for once more with a note; the second one ends the turn.
+REPEATED_LIMIT = 2
 
 # How a turn ended. `error`: the UserError that ended it, or None. `stopped`: whether mm broke off the work (steps, loop,
 # window). The rest counts the calls that ran.
@@ -71,7 +71,7 @@ class _Turn:
         self._agent, self._session, self._front, self._cancel = agent, session, front, cancel
         self.calls = Calls(agent, session, front, cancel)
         self.stopped = False
-        self._cuts = self._sent_on = 0
+        self._repeated = self._sent_on = 0
 
     def go(self, prompt: str) -> str:
         """Runs to the end; returns the stop reason."""
@@ -159,9 +159,9 @@ class _Turn:
         return None
 
     def _go_on_after(self, note: str) -> None:
-        """The answer was cut off: once more, with a note that says why; the second time is the end."""
-        self._cuts += 1
-        if self._cuts == CUTS_LIMIT:
+        """The answer was cut off: once more, with a note that says why. One that repeats itself again is the end."""
+        self._repeated += note == loops.REPEATED_NOTE
+        if self._repeated == REPEATED_LIMIT:
             log.line(loops.LOG_LINE % "the answer")
             self._break_off(loops.STOPPED_TEXT % "the answer")
         self._session.messages.append(history.user_message(note))

@@ -184,7 +184,13 @@ class _TlsConnection(_Connection):
         # stalls in the handshake is one more state to cancel in.
         self.sock = _tls_context().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
         self._line.publish(self.sock)
-        self.sock.do_handshake()
+        timeout = self.sock.gettimeout()
+        self.sock.settimeout(CONNECT_SECONDS)  # a server that speaks no TLS may wait for a line that never comes
+        try:
+            self.sock.do_handshake()
+        except socket.timeout:
+            raise ConnectTimeout() from None
+        self.sock.settimeout(timeout)
 
     send = http.client.HTTPConnection.send  # what waits below TLS says nothing about what can be sent
 

@@ -6,6 +6,9 @@ from mm.text import one_line
 from mm.tools import bash, edit_file, read_file, read_skill, write_file
 from mm.tools.tool import ToolError
 
+# The tool kind of a call that names no tool.
+UNKNOWN_KIND = "execute"
+
 
 def built_in(config, skills=()) -> tuple:
     """The tools that the configuration leaves on, always in the same order: the model server caches the prompt.
@@ -45,6 +48,14 @@ def find(tools, name):
             return tool
     names = ", ".join(tool.name for tool in tools)
     raise ToolError(f"[there is no tool named {one_line(name)}. Tools: {names}]")
+
+
+def kind_of(tools, name) -> str:
+    """The tool kind of a call by that name, also where there is no such tool."""
+    try:
+        return find(tools, name).kind
+    except ToolError:
+        return UNKNOWN_KIND
 
 
 def _plain(name):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections import namedtuple
 
-from mm.tools import logs
 from mm.tools.tool import ToolError
 
 # Where a path that the model gave leads. `given` is what it wrote; `real` the file behind all links, which is the one
@@ -40,10 +39,6 @@ class Workspace:
         self.failed_edits = {}
         self.skills_read = set()
         self._parts = {}  # real path -> (sha256, set of line numbers shown so far), for files seen in part
-
-    def log_folder(self) -> str:
-        """The folder where outputs that are too long go; one for the whole process."""
-        return logs.folder()
 
     def shown_limit(self, limit: int) -> int:
         """How many characters of `limit` a result may have in this model's window."""

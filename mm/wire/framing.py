@@ -14,7 +14,7 @@ from collections import namedtuple
 Framing = namedtuple("Framing", "framer encode")
 
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
-_encode_text = json.JSONEncoder(ensure_ascii=False).encode
+_encode_text = json.encoder.encode_basestring  # what JSONEncoder comes to for a text, without its way there
 
 
 def encode_line(message) -> bytes:

@@ -60,6 +60,11 @@ class Request:
         self.cancel = Cancel()
         self._peer = peer
 
+    @property
+    def answered(self) -> bool:
+        """Whether its answer is on its way or written; also true once the connection is closed."""
+        return self not in self._peer._serving
+
     def answer(self, result) -> None:
         self._peer._answer(self, messages.answer(self.id, result))
 

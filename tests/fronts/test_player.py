@@ -72,6 +72,11 @@ class WhatPasses(unittest.TestCase):
              '"<id>","update":{"sessionUpdate":"tool_call_update","toolCallId":"call_1","status":"in_progress","content":"<any>"}}}\n'
              + ANSWER),
             ("what comes after stdin was closed", OPENING + prompt("late") + "# stdin: closed\n" + chunk("late") + ANSWER),
+            ("a restart", OPENING + prompt("say a") + chunk("a") + ANSWER + "# restart: ended\n" + prompt("say b") + chunk("b") + ANSWER),
+            ("what stderr says after a restart", "# stderr: all\n! tiny agent -acp\n# restart: ended\n! tiny agent -acp\n"),
+            ("a restart of an agent that would go on", OPENING + prompt("linger") + ANSWER + "# restart: killed\n" + OPENING),
+            ("requests after a restart", "# restart: killed\n" + OPENING + prompt("ask q") + "~ {}\n= data: [DONE]\n"
+             + chunk("data: [DONE]") + ANSWER),
             ("the agent's requests", OPENING + prompt("permission") + '< {"jsonrpc":"2.0","id":1,"method":'
              '"session/request_permission","params":"<any>"}\n> {"jsonrpc":"2.0","id":1,"result":"yes"}\n' + chunk('\\"yes\\"')),
         ):
@@ -105,6 +110,7 @@ class WhatIsFound(unittest.TestCase):
             ("a request too early", OPENING + prompt("ask q") + chunk("data: x") + ANSWER + prompt("say x") + "~ {}\n= data: x\n",
              7, "", "it came before"),
             ("a traceback", OPENING + prompt("crash") + ANSWER, None, "", "one"),
+            ("a line before a restart", OPENING + prompt("two") + chunk("second") + "# restart: ended\n", None, "", "another line"),
             ("an early end", OPENING + prompt("quit") + ANSWER, 4, "", "the end of the agent's stdout"),
             ("another line on stderr", "# stderr: all\n! hello\n" + OPENING, 2, "", "! tiny agent -acp"),
             ("one more line on stderr", "# stderr: all\n! tiny agent -acp\n" + OPENING, None, "", "! [acp] session"),

@@ -56,6 +56,8 @@ class WhatParses(unittest.TestCase):
             ("env: A=b=c", Directive("env", ("A", "b=c"))),
             ("stderr: all", Directive("stderr", "all")),
             ("stdin: closed", Directive("stdin", "closed")),
+            ("restart: ended", Directive("restart", "ended")),
+            ("restart: killed", Directive("restart", "killed")),
             ("deadline: 2.5", Directive("deadline", 2.5)),
             ("Note: this is a comment", None),
         ):

@@ -7,8 +7,6 @@ makes the model read the skill.
 from __future__ import annotations
 
 from mm import log
-from mm.engine.asking import Asking
-from mm.engine.compact import Compactor
 from mm.engine.session import new_id
 from mm.skills import catalogue
 
@@ -67,6 +65,10 @@ def new(agent, session) -> str:
 
 def compact(agent, session, front, cancel) -> str:
     """Compresses the history, whatever there is room for."""
+    # Late, because they bring the model's rooms, and the list of commands is needed before the first prompt.
+    from mm.engine.asking import Asking
+    from mm.engine.compact import Compactor
+
     session.open(cancel)
     line = Compactor(agent, session, cancel, Asking(agent, session, None, front, cancel).count).forced().line
     log.line("[acp] session %s: /compact — %s" % (session.id, line))

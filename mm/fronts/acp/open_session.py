@@ -25,9 +25,9 @@ class OpenSession:
         self._lock = threading.Lock()
         self._announcing = threading.Lock()
         self._ready = False
-        self._prompts = set()
+        self._requests = set()  # its prompts and its loading, until their threads are done with them
         self._waiting = []  # threads of prompts that came while it loads
-        self._announced = False
+        self._announced = self._warned = False
 
     def opened(self, session) -> None:
         """From now on prompts can run; `session` None: they are told that there is no such session."""
@@ -61,17 +61,26 @@ class OpenSession:
             except Closed:
                 pass
 
+    def warn(self) -> None:
+        """Says in front of the first answer that the hooks which the user may rely on do not guard; once."""
+        if self._agent.config.hooks_wait and not self._warned:
+            self._warned = True
+            from mm.config import HOOKS_WAIT
+            from mm.fronts.acp import updates
+
+            self.update(updates.chunk(HOOKS_WAIT + "\n\n"))
+
     def busy(self) -> bool:
-        """Whether it loads, or a prompt is not answered yet."""
+        """Whether it loads, or a prompt is not answered yet. A client that has read the last answer is not told so."""
         with self._lock:
-            return bool(self._prompts) or not self._ready
+            return not all(request.answered for request in self._requests)
 
     def prompt(self, request, blocks: list) -> None:
         """Takes a place in the line and answers the request from a thread of its own."""
         ticket = self._agent.queue.ticket()
         thread = threading.Thread(target=self._run, args=(request, blocks, ticket), daemon=True)
         with self._lock:
-            self._prompts.add(request)
+            self._requests.add(request)
             if not self._ready:
                 self._waiting.append(thread)
                 return
@@ -79,6 +88,7 @@ class OpenSession:
 
     def load(self, request, cwd: str, replaced) -> None:
         """Loads and replays the session in a thread of its own; `replaced` is the OpenSession that had its id, or None."""
+        self._requests.add(request)
         threading.Thread(target=self._load, args=(request, cwd, replaced), daemon=True).start()
 
     def _load(self, request, cwd: str, replaced) -> None:
@@ -98,10 +108,13 @@ class OpenSession:
         except Exception:
             log.traceback()
             self._server.put_back(self.id, replaced)
-            self._refuse(request, "a bug in mm, its traceback is in the log")
             session = None
+            from mm.fronts.acp import prompting
+
+            prompting.fail(request, prompting.BUG)
         finally:
             self.opened(session)
+            self._done_with(request)
 
     def _replay(self, session) -> None:
         from mm.fronts.acp import replay
@@ -120,7 +133,7 @@ class OpenSession:
     def cancel(self) -> None:
         """Cancels the running prompt and the waiting ones; the next one is not touched."""
         with self._lock:
-            requests = list(self._prompts)
+            requests = list(self._requests)
         for request in requests:
             request.cancel.cancel()
 
@@ -142,5 +155,8 @@ class OpenSession:
                 prompting.answer(self, self._agent, request, blocks, ticket)
         finally:
             ticket.leave()
-            with self._lock:
-                self._prompts.discard(request)
+            self._done_with(request)
+
+    def _done_with(self, request) -> None:
+        with self._lock:
+            self._requests.discard(request)

@@ -10,6 +10,7 @@ from mm.fronts.acp import attachments, commands, updates
 from mm.wire.peer import INTERNAL_ERROR, Closed, RemoteError
 
 TURN_DONE = "[acp] turn done: %d command(s) · %d file op(s) · %d skill(s)"
+BUG = "a bug in mm, its traceback is in the log"
 NOTHING_TO_SAY = "The prompt holds nothing that mm can read: it takes text and links to files."
 
 
@@ -28,7 +29,7 @@ def answer(client, agent, request, blocks: list, ticket) -> None:
         pass
     except Exception:
         log.traceback()
-        _fail(request, "a bug in mm, its traceback is in the log")
+        fail(request, BUG)
 
 
 def _answer_in_turn(client, agent, request, blocks: list) -> None:
@@ -40,16 +41,27 @@ def _answer_in_turn(client, agent, request, blocks: list) -> None:
     if not text.strip():
         client.update(updates.chunk(NOTHING_TO_SAY))
     elif command:
-        client.update(updates.chunk(commands.run(command, agent, session, front, cancel)))
+        stop_reason = _run_command(client, command, agent, front, cancel)
     else:
+        client.warn()
         outcome = run_turn(agent, session, commands.with_skills(text, session.skills()), front, cancel)
         stop_reason, error = outcome.stop_reason, outcome.error
         log.line(TURN_DONE % (outcome.commands, outcome.file_operations, outcome.skills))
     used = session.meter.shown(session.messages) if session.meter else 0
     front.emit(WindowUse(used, agent.window.size))
     if error:
-        return _fail(request, str(error))
+        return fail(request, str(error))
     request.answer(_result(session, stop_reason))
+
+
+def _run_command(client, command: str, agent, front, cancel) -> str:
+    """Executes a slash command and answers with its line; returns the stop reason."""
+    try:
+        line = commands.run(command, agent, client.session, front, cancel)
+    except Cancelled:
+        return CANCELLED
+    client.update(updates.chunk(line))
+    return END_TURN
 
 
 def _flatten(session, blocks: list) -> str:
@@ -70,7 +82,7 @@ def _result(session, stop_reason: str) -> dict:
     return result
 
 
-def _fail(request, line: str) -> None:
+def fail(request, line: str) -> None:
     """The contract's failure; the explanation stands in the message too because some clients show nothing else."""
     request.fail(INTERNAL_ERROR, "Internal error: " + line, {"error": line})
 
@@ -87,7 +99,10 @@ class _Front:
             if type(event) is Text:
                 for piece in updates.pieces(event.text):
                     self._peer.send_encoded(self._chunk_line.encode(piece))
-            elif type(event) is not Thought or self._thoughts:
+            elif type(event) is Thought:
+                for piece in updates.pieces(event.text) if self._thoughts else ():
+                    self._client.update(updates.update(Thought(piece)))
+            else:
                 self._client.update(updates.update(event))
         except Closed:
             self._cancel.cancel()  # nobody is left to work for

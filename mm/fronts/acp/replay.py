@@ -13,14 +13,12 @@ import re
 from mm.encoding import encoded_size
 from mm.events import COMPLETED, FAILED, Diff, ToolEnded, ToolPending
 from mm.fronts.acp.updates import OUTPUT_LIMIT, chunk, cut, update
+from mm.text import one_line
 from mm.tools import registry
 from mm.tools.arguments import parse_arguments
 from mm.tools.tool import ToolError
 
 SUMMARY_SIGN = "🗜️ "
-
-# The tool kind of a call that names no tool, as in engine.turn.
-UNKNOWN_KIND = "execute"
 
 # Bytes of JSON that a replayed call may take, so that its line stays under 64 KiB, and how small its output is cut, step
 # by step, to reach that: arguments, output twice and a diff stand in one line here, live in two.
@@ -102,7 +100,7 @@ def _pending(call, tools):
         tool = registry.find(tools, call["name"])
         values = parse_arguments(tool, given)
     except ToolError:
-        return ToolPending(call["ref"], call["name"], call["name"], UNKNOWN_KIND, given, ())
+        return ToolPending(call["ref"], call["name"], one_line(call["name"]), registry.kind_of(tools, call["name"]), given, ())
     return ToolPending(call["ref"], tool.name, registry.call_title(tool, values), tool.kind, values, ())
 
 

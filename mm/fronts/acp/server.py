@@ -18,7 +18,7 @@ from mm import __version__, log
 from mm.engine.agent import Agent
 from mm.fronts.acp.open_session import OpenSession
 from mm.wire import streams
-from mm.wire.peer import INVALID_PARAMS, METHOD_NOT_FOUND, Closed, Peer, RpcError
+from mm.wire.peer import INVALID_PARAMS, METHOD_NOT_FOUND, Peer, RpcError
 
 PROTOCOL_VERSION = 1
 GOODBYE = 0.4  # seconds that cancelled turns get to answer, and the log to be read

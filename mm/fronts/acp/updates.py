@@ -7,8 +7,6 @@ fields are always objects.
 
 from __future__ import annotations
 
-import json
-
 from mm.events import (
     ALLOW, ALLOW_ALWAYS, NEVER, REJECT, Diff, Permission, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted,
     WindowUse,
@@ -16,6 +14,8 @@ from mm.events import (
 from mm.diff import capped
 from mm.encoding import encode, encoded_size
 from mm.text import fence, is_note
+from mm.wire import messages
+from mm.wire.framing import encode_line, encode_string
 
 # Characters of a tool's output in either place that shows it.
 OUTPUT_LIMIT = 16_000
@@ -90,21 +90,13 @@ class ChunkLine:
     """Ready-made lines for the streamed answer of one session: all of it but the text is encoded once."""
 
     def __init__(self, session_id: str):
-        # json.dumps escapes a NUL, so this mark cannot come from the session id.
-        whole = json.dumps(
-            {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": session_id, "update": chunk("\0")}},
-            separators=(",", ":"),
-        )
-        head, tail = whole.split('"\\u0000"')
-        self._head, self._tail = head, tail + "\n"
+        # JSON escapes a NUL, so this mark cannot come from the session id.
+        params = {"sessionId": session_id, "update": chunk("\0")}
+        self._head, self._tail = encode_line(messages.notice("session/update", params)).split(b'"\\u0000"')
 
     def encode(self, text: str) -> bytes:
         """The line for one chunk, with its end."""
-        line = self._head + encode(text) + self._tail
-        try:
-            return line.encode("utf-8")
-        except UnicodeEncodeError:
-            return line.encode("utf-8", "replace")
+        return self._head + encode_string(text) + self._tail
 
 
 def pieces(text: str):

@@ -135,7 +135,7 @@ class ChunkLines(unittest.TestCase):
                 "sessionId": "20260916-101530-4f2a9c1e", "update": updates.chunk(text)}})
 
     def test_half_a_character_does_not_break_the_line(self):
-        self.assertEqual(json.loads(updates.ChunkLine("s").encode("a\ud83d"))["params"]["update"], updates.chunk("a?"))
+        self.assertEqual(json.loads(updates.ChunkLine("s").encode("a\ud83d"))["params"]["update"], updates.chunk("a\ufffd"))
 
 
 if __name__ == "__main__":
