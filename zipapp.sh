@@ -8,9 +8,10 @@
 # sources would take longer than all else that a start does. A Python without byte code runs the sources.
 # MM_PYTHONS=/path/a:/path/b names the interpreters instead; the first one does the building.
 #
-# Byte code comes in parts: what `mm -acp` imports until it has answered `initialize`, what a configuration file adds to that,
-# and what the first prompt adds. Each is one marshalled dictionary, because an entry for each room would make the archive half
-# as large again and a start a sixth slower. It has no docstrings, annotations or columns, which nothing in mm reads.
+# Byte code comes in parts: what `mm -acp` imports until it has answered `initialize`, what a session adds to that, what a
+# configuration file, what the first prompt and what sessions on disk. Each is one marshalled dictionary, because an entry for
+# each room would make the archive half as large again and a start a sixth slower. It has no docstrings, annotations or columns,
+# which nothing in mm reads.
 #
 # The same sources and interpreters give the same bytes. Entries are in a fixed order and carry a fixed date. Each Python
 # compiles in a fresh process, in a fixed order and with a fixed hash seed, because marshal writes sets in the order of their
@@ -42,8 +43,10 @@ import ast, json, os, shutil, subprocess, sys, tempfile, zipfile
 
 # The rooms whose imports, and the imports of those, make a part. A room belongs to the first part that has it.
 PARTS = {"start": ("mm.cli", "mm.config", "mm.fronts.acp.server"),
-         "settings": ("mm.config_file", "mm.schema"),
-         "prompt": ("mm.fronts.acp.prompting", "mm.model.servers")}
+         "session": ("mm.engine.agent", "mm.fronts.acp.open_session"),
+         "settings": ("mm.config_file", "mm.schema", "mm.trust"),
+         "prompt": ("mm.fronts.acp.prompting", "mm.model.servers"),
+         "kept": ("mm.conversation.store", "mm.fronts.acp.replay")}
 
 # Left to the sources all the same, for the archive's size: the tools on files, some 20 ms once a process.
 SOURCES_DO = ("mm.tools.files", "mm.tools.matching", "mm.tools.similar", "mm.tools.edit_file", "mm.tools.read_file",
@@ -85,6 +88,7 @@ for part, rooms in json.loads(parts).items():
         codes[room] = path.endswith("__init__.py"), code
     if part == "start":
         codes["importer"] = compile(importer, "importer", "exec", dont_inherit=True)
+        codes["index"] = {room: part for part, rooms in json.loads(parts).items() for room in rooms}
     with open(os.path.join(folder, "%s.%d.%s" % (sys.implementation.cache_tag, magic, part)), "wb") as file:
         marshal.dump(codes, file)
 """
@@ -115,21 +119,22 @@ script()
 # rooms call their own, so that they find what lies beside them and tracebacks find the sources.
 IMPORTER = r"""
 import importlib.machinery
+index = parts["start"].pop("index")
 
 class Rooms:
+    archive = archive
     get_data = get_data
 
     @classmethod
     def room(cls, name):
-        for part in "start", "settings", "prompt":
-            if part not in parts:
-                parts[part] = marshal.loads(get_data(version + part))
-            if name in parts[part]:
-                return parts[part][name]
+        part = index.get(name)
+        if part and part not in parts:
+            parts[part] = marshal.loads(get_data(version + part))
+        return parts[part][name] if part else None
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        room = cls.room(name) if name == "mm" or name.startswith("mm.") else None
+        room = cls.room(name)
         if room:
             place = os.path.join(sys.path[0], *name.split("."))
             file = os.path.join(place, "__init__.py") if room[0] else place + ".py"

@@ -43,6 +43,7 @@ USAGE, CANCELLED, BROKEN_PIPE = 2, 130, 141
 
 def main(argv: list) -> int:
     """Runs mm with the arguments behind its name; returns the exit code. Prints no traceback for a UserError."""
+    _fill_missing_streams()
     try:
         return _run(parse(argv))
     except UserError as problem:
@@ -53,6 +54,20 @@ def main(argv: list) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more at exit
         return BROKEN_PIPE
+
+
+def _fill_missing_streams() -> None:
+    """A standard stream that was closed at the start becomes the null device.
+
+    Else the next file that is opened gets its number, and what is meant for stderr is written into that file.
+    """
+    for descriptor, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != descriptor:
+                os.dup2(null, descriptor)
+                os.close(null)
+            setattr(sys, name, open(descriptor, mode, encoding="utf-8", errors="backslashreplace", closefd=False))
 
 
 def script() -> None:
@@ -155,7 +170,10 @@ _OVERRIDES = {"model": "model.name", "url": "model.url", "yolo": "yolo"}
 
 def _start_folder(given: dict) -> str:
     if "cwd" not in given:
-        return os.getcwd()
+        try:
+            return os.getcwd()
+        except OSError as problem:
+            raise UserError("the current folder: %s; use --cwd" % problem.strerror, USAGE) from None
     folder = os.path.abspath(os.path.expanduser(given["cwd"]))
     if not os.path.isdir(folder):
         raise UserError("--cwd %s: no such folder" % given["cwd"], USAGE)

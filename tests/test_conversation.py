@@ -98,6 +98,17 @@ class Messages(unittest.TestCase):
         self.assertEqual([message["role"] for message in saved], ["user", "assistant", "tool"])
 
 
+    def test_a_load_behind_the_last_answer_is_not_refused(self):
+        with ModelServer([{"text": "ok"}]) as server, Client(env=keeping_sessions(server)) as editor:
+            editor.initialize()
+            folder = support.scratch_folder()
+            session = editor.new_session(folder)
+            for _ in range(50):
+                editor.prompt(session, "go")
+                for _ in range(2):
+                    editor.request("session/load", {"sessionId": session, "cwd": folder, "mcpServers": []})
+
+
 class Killed(unittest.TestCase):
     def test_at_any_moment_the_file_is_whole_and_no_finished_turn_is_lost(self):
         chance = random.Random(3)

@@ -26,10 +26,9 @@ LONG_FUNCTION, LONGEST_FUNCTION = 40, 60
 # module costs every start its milliseconds and every idle mm its memory.
 START_MODULES = ("__future__", "sys", "os", "json", "threading", "time", "re", "collections")
 START_ROOMS = {
-    "mm", "mm.cli", "mm.config", "mm.keys", "mm.places", "mm.log", "mm.cancel", "mm.errors", "mm.events",
+    "mm", "mm.cli", "mm.config", "mm.keys", "mm.places", "mm.log", "mm.cancel", "mm.errors",
     "mm.wire", "mm.wire.framing", "mm.wire.messages", "mm.wire.peer", "mm.wire.streams",
-    "mm.fronts", "mm.fronts.acp", "mm.fronts.acp.open_session", "mm.fronts.acp.server",
-    "mm.engine", "mm.engine.agent", "mm.engine.gate", "mm.engine.queue", "mm.engine.session",
+    "mm.fronts", "mm.fronts.acp", "mm.fronts.acp.server",
 }
 
 

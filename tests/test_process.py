@@ -10,6 +10,7 @@ import sys
 import time
 import unittest
 
+from mm.skills.catalogue import USE
 from tests import support
 from tests.fakes.model_server import ModelServer
 from tests.support import Client, alive, environment, wait_until
@@ -22,8 +23,15 @@ def bash(command):
     return {"call": {"name": "bash", "arguments": {"command": command}}}
 
 
-def client(server, *arguments, **options):
-    return Client(*arguments, env=environment(MM_URL=server.url, MM_MODEL="m"), **options)
+def client(server, *arguments, env=None, **options):
+    return Client(*arguments, env=environment(MM_URL=server.url, MM_MODEL="m", **env or {}), **options)
+
+
+def configure(home, settings):
+    """Writes the user's configuration in `home`."""
+    os.makedirs(home + "/.config/mm")
+    with open(home + "/.config/mm/config.json", "w") as file:
+        json.dump(settings, file)
 
 
 def pid_in(path):
@@ -207,6 +215,18 @@ class Endings(unittest.TestCase):
                 self.assertTrue(alive(pid))
                 os.kill(pid, signal.SIGKILL)
 
+    def test_the_hooks_of_all_sessions_end_together(self):
+        home = support.scratch_folder()
+        configure(home, {"hooks": {"sessionEnd": [{"command": "sleep 60"}]}})
+        with ModelServer([{"text": "ok"}]) as server, client(server, env={"HOME": home}) as editor:
+            editor.initialize()
+            for _ in range(4):
+                editor.prompt(editor.new_session(), "go")
+            start = time.monotonic()
+            self.assertEqual(editor.close(), 0)
+            self.assertLess(time.monotonic() - start, 6)
+            self.assertEqual(editor.stderr.count("🪝 sessionEnd hook sleep 60: timed out after 2 s"), 4)
+
     def test_nothing_is_left_of_an_idle_mm(self):
         with ModelServer([bash("true")], [{"text": "ok"}]) as server, client(server) as editor:
             editor.initialize()
@@ -250,6 +270,18 @@ class Streams(unittest.TestCase):
             editor.initialize()
             editor.prompt(editor.new_session(), "go")
             self.assertFalse([message for message in editor.messages if "broken" in message])
+
+    def test_no_line_of_an_answer_is_longer_than_a_client_can_bear(self):
+        home = support.scratch_folder()
+        configure(home, {"model": {"maxReasoning": 0}, "loop": {"enabled": False}})
+        with ModelServer([{"thought": "\x01" * 9000 + "t" * 90_000}, {"text": "\x02" * 9000 + "é" * 90_000}]) as server:
+            with client(server, env={"HOME": home}) as editor:
+                editor.initialize()
+                editor.prompt(editor.new_session(), "go")
+                for kind in ("agent_thought_chunk", "agent_message_chunk"):
+                    chunks = editor.updates(kind)
+                    self.assertEqual(sum(len(chunk["content"]["text"]) for chunk in chunks), 99_000)
+                    self.assertLess(max(len(json.dumps(chunk).encode()) for chunk in chunks), 60_000)
 
     def test_a_prompt_of_five_megabytes_in_one_line(self):
         with ModelServer([{"text": "long"}]) as server, client(server) as editor:
@@ -339,6 +371,23 @@ class Once(unittest.TestCase):
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
                 self.assertTrue(done.stderr.startswith(line), done.stderr)
+
+    def test_a_turn_that_is_broken_off_has_an_exit_code_of_its_own(self):
+        with ModelServer([bash("echo round and round")]) as server:
+            done = support.run("-p", "go", env=environment(MM_URL=server.url, MM_MODEL="m"))
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertEqual(done.stdout, "🔁 stopped: bash repeated with the same result. Tell me how to go on.\n")
+
+    def test_skills_are_called_and_hooks_hear_of_the_end(self):
+        home = support.scratch_folder()
+        configure(home, {"hooks": {"sessionEnd": [{"command": "echo $MM_EVENT >>" + home + "/ends"}]}})
+        with ModelServer([{"text": "ok"}]) as server:
+            for prompt in ("$bg-jobs make", "/bg-jobs make"):
+                support.run("-p", prompt, env=environment(MM_URL=server.url, MM_MODEL="m", HOME=home))
+            sent = [request.body["messages"][1]["content"] for request in server.wait_requests(2)]
+        self.assertEqual(sent, ["$bg-jobs make\n" + USE % "bg-jobs"] * 2)
+        with open(home + "/ends") as file:
+            self.assertEqual(file.read(), "sessionEnd\n" * 2)
 
     def test_ctrl_c_cancels_and_says_so_by_its_exit_code(self):
         folder = support.scratch_folder()

@@ -18,6 +18,7 @@ from tests import support
 from tests.test_layout import START_ROOMS
 
 # How the names of this Python's byte code begin.
+PARTS = ("start", "session", "settings", "prompt", "kept")
 OURS = "%s.%d." % (sys.implementation.cache_tag, int.from_bytes(importlib.util.MAGIC_NUMBER[:2], "little"))
 
 # Bytes of the whole product with the byte code of five Pythons. The benchmark has the limit of the day.
@@ -96,7 +97,7 @@ class Building(unittest.TestCase):
             usual = {name for name in archive.namelist() if name.startswith("src/")}
         self.assertEqual({name for name in names if name.startswith("src/")}, usual | {"src/mm/skills/bundled/x/SKILL.md"})
         self.assertEqual({name for name in names if not name.startswith("src/")},
-                         {"__main__.py", "LICENSE", OURS + "start", OURS + "settings", OURS + "prompt"})
+                         {"__main__.py", "LICENSE", *(OURS + part for part in PARTS)})
 
     def test_a_broken_source_is_one_line_and_leaves_the_old_file(self):
         project = copy_of_the_project("project")
@@ -188,7 +189,7 @@ def without_byte_code(path: str) -> str:
 class TheArchive(unittest.TestCase):
     def parts(self) -> dict:
         with zipfile.ZipFile(support.pyz()) as archive:
-            return {part: marshal.loads(archive.read(OURS + part)) for part in ("start", "settings", "prompt")}
+            return {part: marshal.loads(archive.read(OURS + part)) for part in PARTS}
 
     def test_is_undated_and_deflated_behind_its_first_line(self):
         with open(support.pyz(), "rb") as file:
@@ -203,7 +204,7 @@ class TheArchive(unittest.TestCase):
         self.assertLessEqual(os.path.getsize(support.pyz()), SIZE_LIMIT * max(1, len(pythons(support.pyz())) / 5))
 
     def test_has_the_byte_code_of_the_start_in_one_piece(self):
-        self.assertEqual(set(self.parts()["start"]), START_ROOMS | {"importer"})
+        self.assertEqual(set(self.parts()["start"]), START_ROOMS | {"importer", "index"})
 
     def test_has_the_byte_code_of_the_first_prompt(self):
         self.assertLess({"mm.engine.turn", "mm.model.chat"}, set(self.parts()["prompt"]))

@@ -10,7 +10,7 @@ import os
 import platform
 import time
 
-from mm import log, regular_file
+from mm import log, regular_file, repository
 from mm.text import fence
 
 PROMPT = """\
@@ -51,7 +51,7 @@ def instructions(cwd: str, user_folder: str) -> str:
 
 def _instruction_files(cwd: str, user_folder: str):
     """(path, content) of each file with instructions. CLAUDE.md counts only in a folder that has no AGENTS.md."""
-    for folder in ([user_folder] if user_folder else []) + _folders_down_to(cwd):
+    for folder in ([user_folder] if user_folder else []) + repository.folders_up_from(cwd)[::-1]:
         for name in ("AGENTS.md", "CLAUDE.md"):
             path = os.path.join(folder, name)
             try:
@@ -61,16 +61,3 @@ def _instruction_files(cwd: str, user_folder: str):
             if content.strip():
                 yield path, content
             break
-
-
-def _folders_down_to(cwd: str) -> list:
-    """The folders from the git root down to `cwd`; `cwd` alone outside of a repository."""
-    folders, folder = [], cwd
-    while True:
-        folders.append(folder)
-        if os.path.exists(os.path.join(folder, ".git")):
-            return folders[::-1]
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return [cwd]
-        folder = parent

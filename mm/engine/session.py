@@ -7,6 +7,7 @@ import threading
 import time
 
 from mm import log
+from mm.cancel import Cancel
 from mm.engine.gate import Gate
 
 NEW, LOADED = "new", "load"
@@ -77,6 +78,11 @@ class Session:
         self.workspace = Workspace(self.cwd, config)
         self.meter = Meter(system, self.wire_tools)
         self.system = system
+
+    def end(self) -> None:
+        """Tells the hooks that the session ends, if it ever began; takes their two seconds at most."""
+        if self.hooks:
+            self.hooks.run("sessionEnd", Cancel())
 
     def count(self, usage) -> None:
         """Adds a model call's counts (chat.Usage) to the totals."""

@@ -104,10 +104,10 @@ class _Turn:
                 self._tell(outcome)
                 continue
             self._agent.window.look(server, answered=True)
+            self._session.workspace.window = self._agent.window.size
             stop_reason = self._act_on(answer)
             if stop_reason:
                 return stop_reason
-            self._session.save_if_due(self._agent.model_name)
 
     def leave_in_order(self) -> None:
         """What holds on every path: no call without a result, no question without any answer, all of it saved."""
@@ -151,6 +151,7 @@ class _Turn:
             return None if self._sent_on_by_hook() else END_TURN
         for place, call in answer.calls:
             self.calls.run(place, call)
+            self._session.save_if_due(self._agent.model_name)
             if self.calls.malformed == MALFORMED_LIMIT:
                 self._break_off(MALFORMED_CALLS % MALFORMED_LIMIT)
             if self.calls.looping():
@@ -163,7 +164,7 @@ class _Turn:
         self._repeated += note == loops.REPEATED_NOTE
         if self._repeated == REPEATED_LIMIT:
             log.line(loops.LOG_LINE % "the answer")
-            self._break_off(loops.STOPPED_TEXT % "the answer")
+            self._break_off(loops.STOPPED_TEXT)
         self._session.messages.append(history.user_message(note))
 
     def _sent_on_by_hook(self) -> bool:

@@ -13,16 +13,18 @@ import threading
 from mm import log
 from mm.cancel import Cancel
 from mm.engine.agent import Agent
-from mm.engine.turn import CANCELLED, MAX_TURN_REQUESTS, run_turn
+from mm.engine.turn import CANCELLED, run_turn
 from mm.errors import UserError
 from mm.events import REJECT, Text, ToolEnded, ToolPending
 from mm.fronts.lines import Colors, closing, opening, tool_lines
+from mm.skills import catalogue
 from mm.text import fence
 from mm.wire import child
 
 SILENT_STDIN = 3.0  # seconds to wait for the first byte of a pipe that may have nothing to say
 NOBODY_TO_ASK = "mm: %s needs a permission and there is nobody to ask (use --yolo)"
 GOODBYE = 1.0
+STOPPED = 3  # the exit code where mm broke off the work
 
 
 def answer(config, demo: bool, question: str, folder: str, color: str, tap=None) -> int:
@@ -41,7 +43,11 @@ def answer(config, demo: bool, question: str, folder: str, color: str, tap=None)
 
     def run() -> None:
         try:
-            outcomes.append(run_turn(agent, agent.new_session(folder), prompt, front, cancel))
+            session = agent.new_session(folder)
+            skills = session.skills()
+            said = catalogue.mention(catalogue.slash(prompt, skills, ()), skills)
+            outcomes.append(run_turn(agent, session, said, front, cancel))
+            session.end()
         except Exception:
             log.traceback()
 
@@ -68,7 +74,9 @@ def _report(front: _Front, outcomes: list) -> int:
     sys.stdout.buffer.flush()
     if outcome.error:
         raise outcome.error
-    return {CANCELLED: 130, MAX_TURN_REQUESTS: 3}.get(outcome.stop_reason, 0)
+    if outcome.stop_reason == CANCELLED:
+        return 130
+    return STOPPED if outcome.stopped else 0
 
 
 class _Front:

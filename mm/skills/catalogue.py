@@ -14,7 +14,7 @@ import re
 from collections import namedtuple
 from itertools import islice
 
-from mm import places, regular_file
+from mm import places, regular_file, repository
 from mm.config_file import shown
 from mm.skills import front_matter
 from mm.text import one_line
@@ -146,7 +146,7 @@ def _places(cwd, config, environ):
     early = [_Place(path, None) for path in config.skills_dirs[:count]]
     late = [_Place(path, config.folder) for path in config.skills_dirs[count:]]
     own = _own_folders(config, environ)
-    project = _folders_up_from(cwd)
+    project = repository.folders_up_from(cwd)
     trusted = {folder for folder in project if _trusts(folder, config, environ)}
     for folder, name in [(folder, name) for folder in project for name in (".mm", ".agents")] + [(cwd, ".claude")]:
         path = os.path.join(folder, name, "skills")
@@ -168,19 +168,6 @@ def _own_folders(config, environ):
     for path in paths:
         own.setdefault(os.path.realpath(path), path)
     return own
-
-
-def _folders_up_from(cwd):
-    """`cwd` and its parents up to the git root; `cwd` alone outside of a repository."""
-    folders, folder = [], cwd
-    while True:
-        folders.append(folder)
-        if os.path.exists(os.path.join(folder, ".git")):
-            return folders
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return [cwd]
-        folder = parent
 
 
 def _trusts(folder, config, environ):

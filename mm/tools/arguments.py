@@ -23,12 +23,12 @@ def parse_arguments(tool, raw) -> dict:
     Raises BadArguments.
     """
     given = raw if isinstance(raw, dict) else _decode(tool, raw)
-    names = {_plain(name): parameter.name
+    names = {plain_name(name): parameter.name
              for parameter in reversed(tool.parameters) for name in parameter.aliases}
-    names.update((_plain(parameter.name), parameter.name) for parameter in tool.parameters)
+    names.update((plain_name(parameter.name), parameter.name) for parameter in tool.parameters)
     found = {}
     for key, value in given.items():
-        name = names.get(_plain(str(key)))
+        name = names.get(plain_name(str(key)))
         if name is not None and value is not None and (key == name or name not in found):
             found[name] = value
     arguments = {}
@@ -40,7 +40,7 @@ def parse_arguments(tool, raw) -> dict:
     return arguments
 
 
-def _plain(name):
+def plain_name(name):
     """`filePath`, `file-path` and `file_path` are one name."""
     return name.replace("_", "").replace("-", "").lower()
 

@@ -92,7 +92,10 @@ class Output:
     def _discard(self):
         self._close()
         if self._path:
-            os.unlink(self._path)
+            try:
+                os.unlink(self._path)
+            except OSError:
+                pass  # the command itself may have removed it
             self._path = None
 
     def log(self) -> str | None:

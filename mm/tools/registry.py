@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mm.text import one_line
 from mm.tools import bash, edit_file, read_file, read_skill, write_file
+from mm.tools.arguments import plain_name
 from mm.tools.tool import ToolError
 
 # The tool kind of a call that names no tool.
@@ -44,7 +45,7 @@ def find(tools, name):
         if tool.name == name:
             return tool
     for tool in tools:
-        if _plain(tool.name) == _plain(name):
+        if plain_name(tool.name) == plain_name(name):
             return tool
     names = ", ".join(tool.name for tool in tools)
     raise ToolError(f"[there is no tool named {one_line(name)}. Tools: {names}]")
@@ -56,10 +57,6 @@ def kind_of(tools, name) -> str:
         return find(tools, name).kind
     except ToolError:
         return UNKNOWN_KIND
-
-
-def _plain(name):
-    return name.replace("_", "").replace("-", "").lower()
 
 
 def call_title(tool, arguments) -> str:

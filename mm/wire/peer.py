@@ -41,6 +41,8 @@ OUTBOX_LIMIT = 1024 * 1024
 # to 5 ms late, when the interpreter takes its lock away from what the reader does next.
 HANDOVER = 0.02
 
+TOO_DEEP = "Internal error: the answer is nested too deeply"
+
 
 class Closed(Exception):
     """The connection is gone."""
@@ -248,7 +250,10 @@ class Peer:
         return messages.result_of(waiting.answer)
 
     def _answer(self, request: Request, message: dict) -> None:
-        line = self._encode(message)
+        try:
+            line = self._encode(message)
+        except RecursionError:  # it repeats something of the request that could only just be read
+            line = self._encode(messages.failure(request.id, INTERNAL_ERROR, TOO_DEEP))
         with self._state:
             if request not in self._serving:
                 return

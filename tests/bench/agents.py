@@ -91,6 +91,11 @@ class Agent:
         self.send("session/new", {"cwd": cwd, "mcpServers": []})
         return json.loads(self.finish()[-1][1])["result"]["sessionId"]
 
+    def load_session(self, session: str, cwd: str) -> int:
+        """Loads a session; returns the nanoseconds until the answer."""
+        before = self.send("session/load", {"sessionId": session, "cwd": cwd, "mcpServers": []})
+        return self.until(b'"result"')[-1][0] - before
+
     def prompt(self, session: str, text: str) -> int:
         return self.send("session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 

@@ -210,7 +210,7 @@ class ThePage(unittest.TestCase):
         with open(PROJECT + "/docs/loops.md", encoding="utf-8") as file:
             page = file.read()
         for text in (loops.NUDGE % 3, loops.NOT_RUN % 4, loops.STOPPED % "<tool>", loops.REPEATED_NOTE,
-                     loops.STOPPED_TEXT % "the answer", loops.LOG_LINE % "<title>"):
+                     loops.STOPPED_TEXT, loops.LOG_LINE % "<title>"):
             self.assertIn("`%s`" % text, page)
         self.assertTrue(re.search(r"%g s or more.*counts a quarter" % loops.WAIT, page))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import unittest
 
 from mm.engine import prompt
@@ -58,7 +59,7 @@ class Instructions(unittest.TestCase):
         self.write("repo/src/AGENTS.md", "x" * 10000)
         text = self.read()
         self.assertIn("[AGENTS.md cut at 16 KiB in all]", text)
-        self.assertEqual(text.count("x"), prompt.INSTRUCTIONS_LIMIT - 10000)
+        self.assertEqual(max(map(len, re.findall("x+", text))), prompt.INSTRUCTIONS_LIMIT - 10000)
 
     def test_a_fence_inside_does_not_end_the_fence(self):
         self.write("repo/AGENTS.md", "```\ncode\n```\n")

@@ -104,6 +104,40 @@ class Turn(unittest.TestCase):
                 self.assertIn(text, front.ends()[0].output)
                 self.assertEqual(self.roles(session), ["user", "assistant", "tool", "assistant"])
 
+    def test_a_call_that_is_not_made_has_the_kind_of_its_tool(self):
+        read = {"call": {"name": "read_file", "arguments": {"path": "."}}}
+        with ModelServer([{"call": {"name": "read_file", "arguments": "{}"}}, {"call": {"name": "nope", "arguments": "{}"}}],
+                         [read] * 5, [{"text": "Done."}]) as server:
+            front, _, _ = self.talk(server, "go")
+        shown = [(event.title, event.kind) for event in front.events if type(event) is ToolPending]
+        self.assertEqual(shown, [("read_file", "read"), ("nope", "execute")] + [("read_file: .", "read")] * 5)
+        self.assertIn("[not run: ", front.ends()[-1].output)
+
+    def test_a_known_window_limits_what_a_result_shows(self):
+        long = bash("for i in $(seq 300); do echo 12345678901234567890; done")
+        with ModelServer([long], [{"text": "Done."}]) as server:
+            front, _, _ = self.talk(server, "go", **{"model.contextWindow": 10_000})
+        output = front.ends()[0].output
+        self.assertIn(" left out; everything is in ", output)
+        self.assertLess(len(output), 10_000 // 10 * 4 + 200)
+
+    def test_a_long_turn_is_saved_between_the_calls_of_one_answer(self):
+        class Late(Front):
+            """As if every call had taken ten seconds."""
+
+            def emit(self, event):
+                super().emit(event)
+                session.store._tried_at -= 10
+
+        look = bash("grep -c '\"content\":\"made by the first\"' .mm/sessions/*.json")
+        with ModelServer([bash("printf 'made by %s' 'the first'"), look], [{"text": "Done."}]) as server:
+            overrides = {"model.url": server.url, "model.name": "m", "sessions.enabled": True}
+            agent = Agent(config.load(self.folder, {"HOME": self.folder}, None, overrides))
+            session = agent.new_session(self.folder)
+            front = Late()
+            turn.run_turn(agent, session, "go", front, Cancel())
+        self.assertEqual(front.ends()[1].output, "1")
+
     def test_three_malformed_calls_in_a_row_end_the_turn(self):
         broken = {"call": {"name": "bash", "arguments": "{"}}
         with ModelServer([broken, broken, broken, bash("echo no")]) as server:

@@ -186,7 +186,8 @@ class Background(ToolTest):
 
     def test_a_child_that_goes_on_writing_fills_its_log(self):
         output = self.output("bash", command="(while :; do echo tick; sleep 0.02; done) & echo $!")
-        self.addCleanup(os.killpg, os.getpgid(int(output.split("\n")[0])), signal.SIGKILL)
+        pid = next(int(line) for line in output.split("\n") if line.isdigit())
+        self.addCleanup(os.killpg, os.getpgid(pid), signal.SIGKILL)
         path = log_named(output)
         size = os.path.getsize(path)
         self.assertTrue(until(lambda: os.path.getsize(path) > size + 20))
@@ -286,8 +287,8 @@ class Ended(ToolTest):
 class Live(ToolTest):
     def test_the_tail_is_shown_while_the_command_runs(self):
         seen = []
-        self.run_tool("bash", progress=seen.append, command=r"printf '\033[31mone\n'; sleep 0.6; echo two; sleep 0.4; echo three")
-        self.assertEqual(seen, ["one\n", "one\ntwo\n"])
+        self.run_tool("bash", progress=seen.append, command=r"printf '\033[31mone\n'; sleep 0.6; echo two; sleep 0.6; echo three")
+        self.assertEqual(seen[:2], ["one\n", "one\ntwo\n"])  # on a busy machine the third is seen too
 
     def test_at_most_2000_characters(self):
         seen = []

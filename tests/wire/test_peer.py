@@ -13,6 +13,24 @@ from tests.wire.connection import PeerTest, in_thread
 
 
 class Serving(PeerTest):
+    def test_an_answer_that_is_nested_too_deeply_is_an_error(self):
+        deep = []
+        for _ in range(100_000):
+            deep = [deep]
+
+        def serve(request):
+            if request.id == 1:
+                request.answer(deep)
+            raise RpcError(-1, "no", deep)
+
+        connection = self.connect(serve)
+        connection.write({"id": 1, "method": "m"}, {"id": "2", "method": "m"})
+        for number in (1, "2"):
+            answer = connection.read()
+            self.assertEqual((answer["id"], answer["error"]["code"]), (number, -32603))
+        while deep:
+            deep = deep[0]  # its end, one level at a time
+
     def test_ids_are_echoed_as_they_came_and_requests_served_in_order(self):
         connection = self.connect(lambda request: request.answer(request.method))
         ids = [1, 0, -3, "1", "7d5c-é", "", None, 1.5, 10 ** 30, 1]

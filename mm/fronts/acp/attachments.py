@@ -75,7 +75,10 @@ def mentioned_paths(text: str, cwd: str) -> list:
     found = []
     for quoted, plain in _MENTION.findall(text):
         for name in _readings(quoted, plain):
-            path = os.path.normpath(os.path.join(cwd, os.path.expanduser(name)))
+            try:
+                path = os.path.normpath(os.path.join(cwd, os.path.expanduser(name)))
+            except ValueError:
+                continue  # behind a `~` stands what can be no user's name: a NUL, half a character
             if os.path.exists(path):
                 if path not in found:
                     found.append(path)

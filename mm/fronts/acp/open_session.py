@@ -8,9 +8,10 @@ from __future__ import annotations
 import threading
 
 from mm import log
-from mm.wire.peer import INVALID_PARAMS, Closed
+from mm.wire.peer import INTERNAL_ERROR, INVALID_PARAMS, Closed
 
 COMMANDS_DELAY = 0.05  # seconds; some clients drop what follows the answer to session/new too closely
+NO_THREAD = "the system lets mm start no more threads"
 REPLAYED = "[acp] session %s loaded from %s: %d message(s) replayed"
 
 
@@ -26,7 +27,7 @@ class OpenSession:
         self._announcing = threading.Lock()
         self._ready = False
         self._requests = set()  # its prompts and its loading, until their threads are done with them
-        self._waiting = []  # threads of prompts that came while it loads
+        self._waiting = []  # prompts that came while it loads, as _start() takes them
         self._announced = self._warned = False
 
     def opened(self, session) -> None:
@@ -34,8 +35,8 @@ class OpenSession:
         with self._lock:
             self.session, self._ready = session, True
             waiting, self._waiting = self._waiting, []
-        for thread in waiting:
-            thread.start()
+        for prompt in waiting:
+            self._start(*prompt)
 
     def update(self, body: dict) -> None:
         self.peer.notify("session/update", {"sessionId": self.id, "update": body})
@@ -77,14 +78,21 @@ class OpenSession:
 
     def prompt(self, request, blocks: list) -> None:
         """Takes a place in the line and answers the request from a thread of its own."""
-        ticket = self._agent.queue.ticket()
-        thread = threading.Thread(target=self._run, args=(request, blocks, ticket), daemon=True)
+        prompt = request, blocks, self._agent.queue.ticket()
         with self._lock:
             self._requests.add(request)
             if not self._ready:
-                self._waiting.append(thread)
+                self._waiting.append(prompt)
                 return
-        thread.start()
+        self._start(*prompt)
+
+    def _start(self, request, blocks: list, ticket) -> None:
+        try:
+            threading.Thread(target=self._run, args=(request, blocks, ticket), daemon=True).start()
+        except RuntimeError:
+            ticket.leave()  # else nobody behind it would ever have a turn
+            self._done_with(request)
+            request.fail(INTERNAL_ERROR, "Internal error: " + NO_THREAD, {"error": NO_THREAD})
 
     def load(self, request, cwd: str, replaced) -> None:
         """Loads and replays the session in a thread of its own; `replaced` is the OpenSession that had its id, or None."""
@@ -137,13 +145,15 @@ class OpenSession:
         for request in requests:
             request.cancel.cancel()
 
-    def end(self) -> None:
-        """The process ends: tells the hooks, if there are any."""
+    def end(self) -> list:
+        """The process ends: tells the hooks, if there are any, in the thread that is returned: one session's must not cost
+        the others their time."""
         hooks = self.session.hooks if self.session else None
-        if hooks and hooks.present("sessionEnd"):
-            from mm.cancel import Cancel
-
-            hooks.run("sessionEnd", Cancel())
+        if not (hooks and hooks.present("sessionEnd")):
+            return []
+        thread = threading.Thread(target=self.session.end, daemon=True)
+        thread.start()
+        return [thread]
 
     def _run(self, request, blocks: list, ticket) -> None:
         from mm.fronts.acp import prompting

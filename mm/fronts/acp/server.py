@@ -15,8 +15,6 @@ import sys
 import threading
 
 from mm import __version__, log
-from mm.engine.agent import Agent
-from mm.fronts.acp.open_session import OpenSession
 from mm.wire import streams
 from mm.wire.peer import INVALID_PARAMS, METHOD_NOT_FOUND, Peer, RpcError
 
@@ -70,7 +68,9 @@ class Server:
 
     def __init__(self, read, write, config, demo: bool = False, trace=None, tap=None):
         self.config = config
-        self.agent = Agent(config, demo, tap)
+        self._demo, self._tap = demo, tap
+        self._heed_signals = read.heed_signals
+        self._agent = None
         self.peer = Peer(read, write, self._serve, self._notified, trace=trace)
         self.peer.on_close(self._client_is_gone)
         self._closing = False
@@ -86,18 +86,28 @@ class Server:
 
     def banner(self) -> str:
         yolo = "on" if self.config.yolo else "off"
-        return "mm v%s · %s · yolo %s" % (__version__, self.agent.model_name or "no model yet", yolo)
+        model = "demo" if self._demo else self.config.model_name or "no model yet"
+        return "mm v%s · %s · yolo %s" % (__version__, model, yolo)
+
+    @property
+    def agent(self):
+        """What the sessions share, an engine.agent.Agent: made for the first of them, because no answer before needs it."""
+        if self._agent is None:
+            from mm.engine.agent import Agent
+
+            self._agent = Agent(self.config, self._demo, self._tap)
+        return self._agent
 
     def close(self) -> None:
-        """Cancels every prompt and lets it answer, ends every child; returns within about a second."""
+        """Cancels every prompt and lets it answer, ends every child; takes a second, and two more for hooks that hang."""
         self._closing = True
         clients = list(self._sessions.values())
         for client in clients:
             client.cancel()
         self.peer.flush(GOODBYE)
         self.peer.close()
-        for client in clients:
-            client.end()
+        for thread in [thread for client in clients for thread in client.end()]:
+            thread.join()
         child = sys.modules.get("mm.wire.child")
         if child:
             child.end_all()
@@ -142,11 +152,12 @@ class Server:
             "authMethods": [],
         })
         _end_in_order_on_signals()
+        self._heed_signals()
 
     def _new_session(self, request) -> None:
         cwd = _folder(request.params)
         session = self.agent.new_session(cwd)
-        client = self._sessions[session.id] = OpenSession(self, session.id)
+        client = self._open(session.id)
         client.opened(session)
         log.line("[acp] session %s: new, %s, %d MCP server(s) ignored" % (session.id, cwd, _servers(request.params)))
         request.answer({"sessionId": session.id})
@@ -160,9 +171,14 @@ class Server:
         client = self._session_or_none(session_id)
         if client and client.busy():
             raise unknown(session_id, "a turn is running")
-        replaced, client = client, OpenSession(self, session_id)
-        self._sessions[session_id] = client
-        client.load(request, cwd, replaced)
+        self._open(session_id).load(request, cwd, replaced=client)
+
+    def _open(self, session_id: str):
+        """A new place for a session on this connection."""
+        from mm.fronts.acp.open_session import OpenSession
+
+        client = self._sessions[session_id] = OpenSession(self, session_id)
+        return client
 
     def put_back(self, session_id: str, client) -> None:
         """A session could not be loaded: `client`, which had its id before, has it again; None: nobody has."""

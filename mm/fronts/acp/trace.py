@@ -9,6 +9,8 @@ import time
 from mm import log
 from mm.secrecy import mask
 
+TOO_DEEP = "[%d bytes, nested too deeply to be masked]"
+
 
 def open_trace(path: str):
     """A function of (direction, line) for wire.Peer that appends to the file; None, and a line on stderr, if it cannot."""
@@ -43,5 +45,7 @@ def _shown(line: bytes) -> str:
     """The message on one line; what is no JSON as it came, since a broken line is what a trace is looked at for."""
     try:
         return json.dumps(mask(json.loads(line)), ensure_ascii=False, separators=(",", ":"))
-    except (ValueError, RecursionError):
+    except RecursionError:
+        return TOO_DEEP % len(line)  # nobody can tell what in it is secret
+    except ValueError:
         return line.decode("utf-8", "replace").rstrip("\r\n")

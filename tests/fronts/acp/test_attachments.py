@@ -75,6 +75,7 @@ class Mentions(Folder):
             ("@100%25.txt", ["100%25.txt"]),
             ("a @ b", []),
             ("@\0", []),
+            ("@~\0 and @~\ud800", []),
         ):
             with self.subTest(text):
                 self.assertEqual(mentioned_paths(text, self.cwd), [self.path(name) for name in names])

@@ -1,0 +1,38 @@
+"""What `$MM_TRACE` writes of one line."""
+
+from __future__ import annotations
+
+import unittest
+
+from mm.fronts.acp.trace import open_trace
+from tests import support
+
+
+def traced(line: bytes) -> str:
+    """What stands in the trace behind the time and the direction."""
+    path = support.scratch_folder() + "/trace"
+    open_trace(path)("<", line)
+    with open(path, encoding="utf-8") as file:
+        return file.read().split(" ", 2)[2][:-1]
+
+
+class Lines(unittest.TestCase):
+    def test_table(self):
+        deep = b'{"apiKey":"hush","a":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+        for line, shown in (
+            (b'{"id":1,"method":"m"}\n', '{"id":1,"method":"m"}'),
+            (b'{"params":{"token":"hush"}}\n', '{"params":{"token":"[masked]"}}'),
+            (b"no JSON\r\n", "no JSON"),
+            (b"\xff", "\ufffd"),
+            (deep, "[%d bytes, nested too deeply to be masked]" % len(deep)),
+        ):
+            with self.subTest(line[:40]):
+                self.assertEqual(traced(line), shown)
+
+    def test_nothing_secret_shows_however_deep_the_line_is(self):
+        for depth in range(300, 1100, 50):  # where what can be read cannot be masked, and then cannot be read
+            self.assertNotIn("hush", traced(b'{"apiKey":"hush","a":' + b"[" * depth + b"]" * depth + b"}"), depth)
+
+
+if __name__ == "__main__":
+    unittest.main()
