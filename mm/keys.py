@@ -107,8 +107,8 @@ AGENT_TITLE = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f-\\x9f]{0,200}$"
                "title": "one line of at most 200 characters"}
 
 KEYS = (
-    Key("model.url", URL, None, "Base URL of the model server, ending in `/v1`. Unset: the first local server that answers.",
-        "found"),
+    Key("model.url", URL, None, "Base URL of the model server, ending in `/v1`. Other local servers are not looked for yet.",
+        "http://127.0.0.1:8080/v1"),
     Key("model.name", dict(TEXT, maxLength=500), None, "Name of the model.", "the server's first"),
     Key("model.apiKey", HEADER_VALUE, None, "Sent as `Authorization: Bearer`. `\"$NAME\"` reads the environment; never logged.",
         "none"),

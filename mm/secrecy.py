@@ -10,6 +10,14 @@ MASKED = "[masked]"
 SECRET_NAME = re.compile(
     r"api_?-?key|access_?-?key|private_?-?key|token|secret|passw|passphrase|credential|authorization|cookie", re.IGNORECASE)
 
+# mm's own secrets: no program that it starts needs them, and no output should show them.
+_OWN = ("MM_API_KEY",)
+
+
+def without_own(environ) -> dict:
+    """The environment for the programs that mm starts for others."""
+    return {name: value for name, value in environ.items() if name not in _OWN}
+
 
 def mask(value):
     """A JSON value with MASKED for every text under a name that looks secret: `{"apiKey": text}`, and

@@ -17,6 +17,7 @@ from collections import namedtuple
 
 from mm import log
 from mm.cancel import Cancel
+from mm.secrecy import without_own
 from mm.text import clean_terminal, cut_middle, one_line, replace_surrogates
 
 # What the model, or for userPrompt the user, reads after a denial; each takes the reason.
@@ -138,7 +139,7 @@ class Hooks:
 
     def _environment(self, event, message) -> dict:
         """mm's own environment and VARIABLES. Bytes, because a locale that is not UTF-8 does not change what is meant."""
-        environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+        environment = {name: value for name, value in without_own(os.environ).items() if name not in VARIABLES}
         tool, given = message.get("tool"), {"MM_EVENT": event, "MM_SESSION": self._session_id, "MM_CWD": self._cwd}
         if tool is not None:
             given["MM_TOOL"] = tool

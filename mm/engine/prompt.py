@@ -27,23 +27,28 @@ Do the task with the tools, then say in a few lines what you did. Do not stop ha
 
 # All instructions of AGENTS.md files together, in bytes.
 INSTRUCTIONS_LIMIT = 16 * 1024
-INSTRUCTIONS_CUT = "[AGENTS.md cut at %d KiB in all]" % (INSTRUCTIONS_LIMIT // 1024)
+INSTRUCTIONS_CUT = "[AGENTS.md cut at %d bytes in all]"
+# In a small window they may take an eighth, at so many bytes a token.
+WINDOW_PART, BYTES_PER_TOKEN = 8, 4
 
 
-def system_prompt(name: str, cwd: str, user_folder: str) -> str:
-    """The prompt for a session in `cwd`; `user_folder` is where the user's own AGENTS.md lies, or None."""
+def system_prompt(name: str, cwd: str, user_folder: str, window: int = 0) -> str:
+    """The prompt for a session in `cwd`; `user_folder` is where the user's own AGENTS.md lies, or None; `window` the
+    model's context in tokens, 0 while unknown."""
     prompt = PROMPT.format(name=name, cwd=cwd, system=platform.system() or os.name, date=time.strftime("%Y-%m-%d"))
-    return prompt + instructions(cwd, user_folder)
+    return prompt + instructions(cwd, user_folder, window)
 
 
-def instructions(cwd: str, user_folder: str) -> str:
+def instructions(cwd: str, user_folder: str, window: int = 0) -> str:
     """The AGENTS.md files in fences under their paths, the user's first and the nearest last; cut at the limit."""
-    parts, left = [], INSTRUCTIONS_LIMIT
+    limit = min(INSTRUCTIONS_LIMIT, window * BYTES_PER_TOKEN // WINDOW_PART or INSTRUCTIONS_LIMIT)
+    parts, left = [], limit
     for path, content in _instruction_files(cwd, user_folder):
         data = content.encode("utf-8")
         if len(data) > left:
-            log.line("%s: %s" % (path, INSTRUCTIONS_CUT))
-            content = data[:left].decode("utf-8", "ignore") + "\n" + INSTRUCTIONS_CUT
+            cut = INSTRUCTIONS_CUT % limit
+            log.line("%s: %s" % (path, cut))
+            content = data[:left].decode("utf-8", "ignore") + "\n" + cut
         parts.append("\n\n%s:\n%s" % (path, fence(content.strip("\n"))))
         left -= min(len(data), left)
     return "".join(parts)

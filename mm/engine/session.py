@@ -55,8 +55,8 @@ class Session:
                     log.line(warning)
             return self._skills
 
-    def open(self, cancel) -> None:
-        """Makes what the first turn needs, once. Raises Cancelled."""
+    def open(self, cancel, window: int) -> None:
+        """Makes what the first turn needs, once; `window`: the model's context in tokens, 0 while unknown. Raises Cancelled."""
         if self.system is not None:
             return
         from mm.conversation.estimate import Meter
@@ -69,7 +69,7 @@ class Session:
         config = self._config
         self.hooks = Hooks(config, self.id, self.cwd, self.store.path if self.store else None)
         verdict = self.hooks.run("sessionStart", cancel, source=self.source)
-        system = system_prompt(config.acp_name, self.cwd, config.user_folder)
+        system = system_prompt(config.acp_name, self.cwd, config.user_folder, window)
         system += catalogue.prompt_section(self.skills())
         if verdict.context:
             system += "\n\n" + verdict.context
@@ -119,6 +119,8 @@ class Session:
         self._told_unsaved = False
         if news:
             log.line("[acp] " + news)
+            if self.hooks:
+                self.hooks.transcript = self.store.path
 
     def save_if_due(self, model: str) -> None:
         """During a long turn: what it has done so far must survive a crash."""

@@ -9,13 +9,14 @@ the history keeps what was said and done until then.
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 
 from mm import log
 from mm.cancel import Cancel, Cancelled
 from mm.conversation import history
 from mm.engine import hooks, loops
-from mm.engine.asking import Asking
+from mm.engine.asking import NOTHING_SAID, Asking
 from mm.engine.calls import CUT, Calls
 from mm.engine.compact import Compactor
 from mm.errors import UserError
@@ -26,6 +27,9 @@ END_TURN, MAX_TOKENS, MAX_TURN_REQUESTS, CANCELLED = "end_turn", "max_tokens", "
 STEPS_USED_UP = '🛑 stopped after %d steps. Say "go on" to continue.'
 MALFORMED_CALLS = "🛑 stopped: %d malformed tool calls in a row. Tell me how to go on."
 MALFORMED_LIMIT = 3
+# llama.cpp's words when it cannot parse the call that its model has just written.
+UNREADABLE_CALL = re.compile(r"parse tool call arguments", re.IGNORECASE)
+CALL_AGAIN = "[the arguments of your last tool call are not valid JSON. Call the tool again with one JSON object.]"
 # An answer that repeats itself is asked for once more with a note; the second one ends the turn.
 REPEATED_LIMIT = 2
 
@@ -71,12 +75,12 @@ class _Turn:
         self._agent, self._session, self._front, self._cancel = agent, session, front, cancel
         self.calls = Calls(agent, session, front, cancel)
         self.stopped = False
-        self._repeated = self._sent_on = 0
+        self._repeated = self._sent_on = self._unreadable = 0
 
     def go(self, prompt: str) -> str:
         """Runs to the end; returns the stop reason."""
         server = self._agent.server(self._cancel)
-        self._session.open(self._cancel)
+        self._session.open(self._cancel, self._agent.window.size)
         if not self._accepted(prompt):
             return END_TURN
         self._agent.window.look(server)
@@ -98,10 +102,11 @@ class _Turn:
             try:
                 answer = asking.ask()
             except UserError as problem:
-                outcome = compactor.overflowed(problem)
-                if outcome is None:
-                    raise
-                self._tell(outcome)
+                if not self._answers_unreadable_call(problem):
+                    outcome = compactor.overflowed(problem)
+                    if outcome is None:
+                        raise
+                    self._tell(outcome)
                 continue
             self._agent.window.look(server, answered=True)
             self._session.workspace.window = self._agent.window.size
@@ -158,6 +163,17 @@ class _Turn:
                 log.line(loops.LOG_LINE % self.calls.looping())
                 self._break_off(loops.STOPPED % call.name)
         return None
+
+    def _answers_unreadable_call(self, problem: UserError) -> bool:
+        """Whether the server failed because it could not read the call that the model wrote: the same request once more,
+        then one with a note to the model, then it is an error."""
+        if getattr(problem, "status", None) != 500 or not UNREADABLE_CALL.search(str(problem)):
+            return False
+        self._unreadable += 1
+        if self._unreadable == 2:
+            self._session.messages.append(history.assistant_message(NOTHING_SAID))
+            self._session.messages.append(history.user_message(CALL_AGAIN))
+        return self._unreadable <= 2
 
     def _go_on_after(self, note: str) -> None:
         """The answer was cut off: once more, with a note that says why. One that repeats itself again is the end."""

@@ -17,6 +17,7 @@ import threading
 import time
 
 from mm import events
+from mm.secrecy import without_own
 from mm.text import LINE_LIMIT, clean_terminal, head_and_tail, is_note, one_line, plural, size
 from mm.tools.output import LIVE_CHARACTERS, Output, decode
 from mm.tools.tool import Action, Parameter, Result, Tool, ToolError
@@ -38,8 +39,6 @@ LIVE = 0.25
 # A NUL within so many bytes from the start makes an output binary.
 BINARY_PROBE = 8 * 1024
 
-# The model server's key is mm's own: no command needs it, and no output should show it.
-_WITHHELD = ("MM_API_KEY",)
 # Nobody can answer a question or leave a pager or an editor.
 _ENVIRONMENT = dict(pair.split("=", 1) for pair in (
     "TERM=dumb NO_COLOR=1 PAGER=cat GIT_PAGER=cat MANPAGER=cat LESS=-FRX "
@@ -90,8 +89,7 @@ def _too_long():
 def _start(argv, folder):
     if not os.path.isdir(folder):
         raise ToolError(f"[{NAME}: the working directory {folder} does not exist]")
-    environment = {name: value for name, value in os.environ.items() if name not in _WITHHELD}
-    environment.update(_ENVIRONMENT)
+    environment = {**without_own(os.environ), **_ENVIRONMENT}
     try:
         return child.start(argv, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     except OSError as error:

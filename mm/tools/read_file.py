@@ -19,18 +19,18 @@ def prepare(arguments, space):
     offset, limit = arguments.get("offset", 1), arguments.get("limit", LINES)
 
     def run(cancel, progress):
-        output = _read(space, place, offset, limit if limit > 0 else LINES)
+        output = _read(space, place, offset, limit if limit > 0 else LINES, cancel)
         return Result(output, events.COMPLETED, None, is_note(output))
 
     return Action(files.title(NAME, place), (place.location,), False, None, None, run)
 
 
-def _read(space, place, offset, limit):
+def _read(space, place, offset, limit, cancel):
     if os.path.isdir(place.real):
         return _listing(place)
     data = files.read(NAME, place)
     if data is None:
-        raise ToolError(similar.missing(NAME, place, space.cwd))
+        raise ToolError(similar.missing(NAME, place, space.cwd, cancel))
     decoded = files.decode(NAME, place, data, "look at it")
     document = matching.Document(decoded.text)
     total = len(document.lines)

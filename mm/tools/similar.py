@@ -5,26 +5,28 @@ from __future__ import annotations
 import os
 import subprocess
 
+from mm.cancel import Cancel
 from mm.text import replace_surrogates
+from mm.wire import child
 
 # At most so many names are offered, and so many compared.
 OFFERED = 3
 _COMPARED = 5000
-_GIT_SECONDS = 2
+_GIT_SECONDS = 1
 
 
-def missing(tool_name: str, place, cwd: str) -> str:
-    """The sentence for a file that is not there: `[read_file: … does not exist. Similar: …]`."""
-    found = similar(place, cwd)
+def missing(tool_name: str, place, cwd: str, cancel: Cancel | None = None) -> str:
+    """The sentence for a file that is not there: `[read_file: … does not exist. Similar: …]`. Raises Cancelled."""
+    found = similar(place, cwd, cancel or Cancel())
     hint = f". Similar: {', '.join(found)}" if found else ""
     return replace_surrogates(f"[{tool_name}: {place.given} does not exist{hint}]")
 
 
-def similar(place, cwd: str) -> list:
+def similar(place, cwd: str, cancel: Cancel) -> list:
     """Up to three paths, relative to `cwd` where they are below it, whose names are like the one asked for."""
     wanted = os.path.basename(place.real).lower()
     paths = {}  # name in small letters -> paths
-    for path in _neighbours(place, cwd) + _tracked(cwd):
+    for path in _neighbours(place, cwd) + _tracked(cwd, cancel):
         known = paths.setdefault(os.path.basename(path).lower(), [])
         if path not in known:
             known.append(path)
@@ -46,12 +48,19 @@ def _neighbours(place, cwd):
     return [path[len(below):] if path.startswith(below) else path for path in paths]
 
 
-def _tracked(cwd):
+def _tracked(cwd, cancel):
     """What git knows below `cwd`. The program that a repository may name in core.fsmonitor is not run."""
     command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z"]
     try:
-        done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, timeout=_GIT_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
+        git = child.start(command, cwd=cwd, stdout=subprocess.PIPE)
+    except OSError:
         return []
-    return [path for path in os.fsdecode(done.stdout).split("\0") if path]
+    try:
+        with cancel.on_cancel(git.kill):
+            listed = git.process.communicate(timeout=_GIT_SECONDS)[0]
+        cancel.check()
+    except subprocess.TimeoutExpired:
+        return []
+    finally:
+        git.end()
+    return [path for path in os.fsdecode(listed).split("\0") if path]

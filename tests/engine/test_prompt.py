@@ -58,8 +58,13 @@ class Instructions(unittest.TestCase):
         self.write("repo/AGENTS.md", "é" * 5000)
         self.write("repo/src/AGENTS.md", "x" * 10000)
         text = self.read()
-        self.assertIn("[AGENTS.md cut at 16 KiB in all]", text)
+        self.assertIn("[AGENTS.md cut at 16384 bytes in all]", text)
         self.assertEqual(max(map(len, re.findall("x+", text))), prompt.INSTRUCTIONS_LIMIT - 10000)
+
+    def test_in_a_small_window_they_may_take_an_eighth(self):
+        self.write("repo/AGENTS.md", "x" * 5000)
+        text = prompt.instructions(self.cwd, self.user, 8192)
+        self.assertIn("x" * 4096 + "\n[AGENTS.md cut at 4096 bytes in all]", text)
 
     def test_a_fence_inside_does_not_end_the_fence(self):
         self.write("repo/AGENTS.md", "```\ncode\n```\n")

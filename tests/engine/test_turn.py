@@ -187,6 +187,20 @@ class Turn(unittest.TestCase):
         self.assertEqual(front.text(), '🛑 stopped after 2 steps. Say "go on" to continue.')
         self.assertEqual(self.roles(session)[-1], "assistant")
 
+    def test_a_call_that_the_server_cannot_read_is_asked_for_again_then_with_a_note(self):
+        broken = [{"status": 500, "body": {"error": {"message": "Failed to parse tool call arguments as JSON: [1] x"}}}]
+        with ModelServer(broken, broken, [{"text": "plain"}]) as server:
+            _, _, [outcome] = self.talk(server, "go")
+            first, again, noted = [request.body["messages"] for request in server.wait_requests(3)]
+        self.assertIsNone(outcome.error)
+        self.assertEqual(first, again)
+        self.assertEqual(noted[len(first):], [{"role": "assistant", "content": "[cut]"},
+                                              {"role": "user", "content": turn.CALL_AGAIN}])
+        with ModelServer(broken) as server:
+            _, _, [outcome] = self.talk(server, "go")
+            self.assertEqual(len(server.wait_requests(3)), 3)
+        self.assertIn("Failed to parse tool call arguments", str(outcome.error))
+
     def test_a_question_without_any_answer_is_forgotten(self):
         with ModelServer([{"status": 500, "body": "no"}], [{"text": "yes"}]) as server:
             _, session, [failed, done] = self.talk(server, "one", "two")

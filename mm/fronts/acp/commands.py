@@ -69,7 +69,7 @@ def compact(agent, session, front, cancel) -> str:
     from mm.engine.asking import Asking
     from mm.engine.compact import Compactor
 
-    session.open(cancel)
+    session.open(cancel, agent.window.size)
     line = Compactor(agent, session, cancel, Asking(agent, session, None, front, cancel).count).forced().line
     log.line("[acp] session %s: /compact — %s" % (session.id, line))
     return line

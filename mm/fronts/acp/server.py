@@ -229,7 +229,8 @@ def _folder(params: dict) -> str:
     cwd = params.get("cwd")
     if not isinstance(cwd, str) or not os.path.isabs(cwd) or not os.path.isdir(cwd):
         raise _invalid("cwd", "must be the absolute path of an existing folder, got %s" % _shown(cwd))
-    return os.path.normpath(cwd)
+    # Where a link is on the way, `..` behind it leads elsewhere than its text says.
+    return cwd if os.pardir in cwd.split(os.sep) else os.path.normpath(cwd)
 
 
 def _servers(params: dict) -> int:
