@@ -38,7 +38,7 @@ OPTIONS = (
 
 COLORS = ("always", "never", "auto")
 DEMO_WINDOW = 32_768  # tokens; a script has none, but what is shown of a window should show something
-USAGE, CANCELLED, BROKEN_PIPE = 2, 130, 141
+FAILED, USAGE, CANCELLED, BROKEN_PIPE = 1, 2, 130, 141
 
 
 def main(argv: list) -> int:
@@ -52,8 +52,17 @@ def main(argv: list) -> int:
     except KeyboardInterrupt:
         return CANCELLED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more at exit
+        _give_up_stdout()
         return BROKEN_PIPE
+    except OSError as problem:  # a full disk under stdout
+        _give_up_stdout()
+        print("mm: %s" % (problem.strerror or problem), file=sys.stderr)
+        return FAILED
+
+
+def _give_up_stdout() -> None:
+    """The interpreter flushes stdout once more at exit; from now on that goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _fill_missing_streams() -> None:

@@ -127,7 +127,7 @@ KEYS = (
     Key("acp.title", AGENT_TITLE, "Bob (bash-first agent)", "`agentInfo.title`; empty: none.", trust=ANY),
     Key("acp.thoughts", BOOLEAN, True, "Reasoning goes out as `agent_thought_chunk`.", trust=ANY),
     Key("sessions.enabled", BOOLEAN, False, "Keep sessions on disk and offer `session/load`.", trust=ANY),
-    Key("sessions.dir", TEXT, ".mm/sessions", "Where, relative to the session's folder.", trust=ONLY_INSIDE),
+    Key("sessions.dir", dict(TEXT, maxLength=500), ".mm/sessions", "Where, relative to the session's folder.", trust=ONLY_INSIDE),
     Key("context.threshold", _number(0.1, 1), 0.8, "Part of the window that may be used before it is compacted.", trust=ANY),
     Key("context.keepLastTurns", _whole(0, 1000), 2, "Turns that a compaction keeps.", trust=ANY),
     Key("context.reserve", _whole(0, MANY), None, "Tokens kept free for the answer.", "min(4096, window/8)", trust=ANY),

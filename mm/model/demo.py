@@ -33,8 +33,10 @@ _FACT_SHOWN = 200
 _SAID = "the user said: "
 
 # What the last user message must hold to be the request for a summary that /compact makes.
-_SUMMARY = re.compile(r"(?is)(?=.*\b(summar|hand-?over)).*\bconversation\b")
+_SUMMARY = re.compile(r"(?i)\b(summar|hand-?over)"), re.compile(r"(?i)\bconversation\b")
 
+# The beginning of a message in which a wish is looked for: what is piped in behind it may be long.
+_LOOKED_AT = 1000
 _LIST_FILES = re.compile(r"(?i)\b(list|show|see|what)\b.*\b(files|folder|directory)\b|^\s*ls\s*$")
 
 _WORDS = re.compile(r"\s*\S+|\s+")
@@ -110,7 +112,7 @@ DIRECTIVES = (
 )
 
 _BY_WORD = {directive.word: directive for directive in DIRECTIVES}
-_LINE = re.compile(r"\s*(%s):(?!//)\s*(.*?)\s*" % "|".join(_BY_WORD))
+_LINE = re.compile(r"(%s):(?!//)(.*)" % "|".join(_BY_WORD))
 
 
 def start() -> Loopback:
@@ -125,7 +127,7 @@ def reply(request: dict) -> Reply:
     last = messages[-1] if messages else {}
     if last.get("role") == "tool":
         step, calls = _Step(text=_about_results(messages)), []
-    elif last.get("role") == "user" and _SUMMARY.search(_text(last)):
+    elif last.get("role") == "user" and all(part.search(_text(last)) for part in _SUMMARY):
         step, calls = _Step(text=_summary(messages)), []
     else:
         step, calls = _obey(_text(last), offered, is_first=not any(m.get("role") == "assistant" for m in messages))
@@ -136,8 +138,9 @@ def reply(request: dict) -> Reply:
 
 def _obey(text: str, offered: set, is_first: bool):
     """What the directives in a user message come to: a _Step, and the calls as (tool, arguments)."""
-    found = [match.groups() for match in map(_LINE.fullmatch, text.splitlines()) if match]
-    if not found and _LIST_FILES.search(text):
+    matches = map(_LINE.fullmatch, map(str.strip, text.splitlines()))
+    found = [(match[1], match[2].strip()) for match in matches if match]
+    if not found and _LIST_FILES.search(text[:_LOOKED_AT]):
         found = [("run", "ls")]
     thoughts, said, calls, slow = [], [], [], 0
     for word, argument in found:

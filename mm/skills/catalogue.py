@@ -66,7 +66,7 @@ MORE_WARNINGS = "skills: %d more warnings"
 
 _MENTION = re.compile(r"""(?<!\S)\$(%s)(?=[.,;:!?)\]"'…]*(?:\s|$))""" % NAME.pattern)
 _COMMAND = re.compile(r"(\s*)/(%s)(?=\s|$)" % NAME.pattern)
-_ALLOWED_TOOL = re.compile(r"[^\s,()\[\]\"']+(?:\([^)]*\))?")
+_ALLOWED_TOOL = re.compile(r"[^\s,()\[\]\"']+(?:\([^()]*\))?")
 
 
 def find(cwd: str, config, environ) -> tuple:

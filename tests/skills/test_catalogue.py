@@ -194,6 +194,12 @@ class Files(SkillsTest):
             self.skill("project", allowed_tools=text)
             self.assertEqual(self.find()[0]["greetings"].allowed_tools, ("Read", "Bash(ls)"))
 
+    def test_allowed_tools_that_never_close_their_brackets_take_no_time(self):
+        self.skill("project", allowed_tools="a(" * 30_000)
+        begin = time.monotonic()
+        self.assertEqual(len(self.find()[0]["greetings"].allowed_tools), 30_000)
+        self.assertLess(time.monotonic() - begin, 1)  # every second of this is one in which no cancel is heard
+
     def test_the_depth(self):
         self.skill("project/.mm/skills/one/two", "three")
         self.skill("project/.mm/skills/a/b/c", "four")

@@ -245,5 +245,8 @@ def _invalid(field: str, why: str) -> RpcError:
 
 def _shown(value) -> str:
     """A client's value for an error line."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        text = type(value).__name__
     return text if len(text) <= 100 else text[:100] + "…"
