@@ -80,7 +80,7 @@ class NoMoreThreads(unittest.TestCase):
                 size = int(file.read().split()[0]) * resource.getpagesize()
             limits = resource.prlimit(pid, resource.RLIMIT_AS)
             # A thread's stack has no room left. Stacks of threads that have ended are used again, so some may start.
-            resource.prlimit(pid, resource.RLIMIT_AS, (size + (4 << 20), limits[1]))
+            resource.prlimit(pid, resource.RLIMIT_AS, (size + (7 << 20), limits[1]))
             more = [editor.start_prompt(session, "more") for _ in range(30)]
             refused = editor.message(lambda message: "error" in message)
             resource.prlimit(pid, resource.RLIMIT_AS, limits)
