@@ -36,6 +36,8 @@ OPTIONS = (
     Option(("--color",), "WHEN", "color", None, "always, never or auto"),
 )
 
+# The fields that say what mm is to do; one of them is given.
+WHAT_TO_DO = ("front", "question", "editor", "replay")
 COLORS = ("always", "never", "auto")
 DEMO_WINDOW = 32_768  # tokens; a script has none, but what is shown of a window should show something
 FAILED, USAGE, CANCELLED, BROKEN_PIPE = 1, 2, 130, 141
@@ -93,7 +95,7 @@ def parse(argv: list) -> dict:
         position += 1
         option = known.get(name)
         if option is None:
-            raise UserError("unknown option %s%s; mm --help lists them" % (argv[position - 1], _meant(name, known)), USAGE)
+            raise _unknown(argv[position - 1], known)
         if option.argument is None:
             if equals:
                 raise UserError("%s takes no value" % name, USAGE)
@@ -103,8 +105,10 @@ def parse(argv: list) -> dict:
                 raise UserError("%s needs a value: %s %s" % (name, name, option.argument), USAGE)
             value = argv[position]
             position += 1
-        if option.field == "front" and given.get("front", value) != value:
-            raise UserError("%s cannot be combined with %s" % (name, _name_of("front", given["front"])), USAGE)
+        if option.field in WHAT_TO_DO:
+            for other in WHAT_TO_DO:
+                if given.get(other, value) != value or other in given and other != option.field:
+                    raise UserError("%s cannot be combined with %s" % (name, _name_of(other, given[other])), USAGE)
         given[option.field] = value
     if given.get("color", "auto") not in COLORS:
         raise UserError("--color must be one of %s, got %r" % (", ".join(COLORS), given["color"]), USAGE)
@@ -142,6 +146,8 @@ def _run(given: dict) -> int:
 
         return _print(trust.trust(folder))
     if front != "acp" and "question" not in given:
+        if given:
+            print("mm: say what to do: -p QUESTION or -acp goes with these options", file=sys.stderr)
         print(usage(), file=sys.stderr)
         return USAGE
     return _converse(given, folder)
@@ -185,7 +191,8 @@ def _start_folder(given: dict) -> str:
             raise UserError("the current folder: %s; use --cwd" % problem.strerror, USAGE) from None
     folder = os.path.abspath(os.path.expanduser(given["cwd"]))
     if not os.path.isdir(folder):
-        raise UserError("--cwd %s: no such folder" % given["cwd"], USAGE)
+        what = "is not a folder" if os.path.exists(folder) else "no such folder"
+        raise UserError("--cwd %s: %s" % (given["cwd"], what), USAGE)
     return folder
 
 
@@ -204,11 +211,15 @@ def _print(text: str) -> int:
 
 
 def _name_of(field: str, value) -> str:
-    return next(option.names[0] for option in OPTIONS if option.field == field and option.value == value)
+    """The option that was given: it takes a value, or it is the switch for this one."""
+    return next(option.names[0] for option in OPTIONS if option.field == field and (option.argument or option.value == value))
 
 
-def _meant(name: str, known) -> str:
+def _unknown(argument: str, known) -> UserError:
     import difflib
 
-    close = difflib.get_close_matches(name, known, 1)
-    return " (did you mean %s?)" % close[0] if close else ""
+    if not argument.startswith("-"):
+        return UserError("%r is no option; a question goes behind -p, in quotes: mm -p \"…\"" % argument, USAGE)
+    close = difflib.get_close_matches(argument.partition("=")[0], known, 1)
+    meant = " (did you mean %s?)" % close[0] if close else ""
+    return UserError("unknown option %s%s; mm --help lists them" % (argument, meant), USAGE)

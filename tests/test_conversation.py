@@ -119,7 +119,7 @@ class Killed(unittest.TestCase):
                 editor.initialize()
                 session = editor.new_session(folder)
             answered = 0
-            for _ in range(4 if support.SHORT else 12):
+            for _ in range(4 if support.SHORT else 8):
                 with Client(env=env) as editor:
                     editor.initialize()
                     editor.request("session/load", {"sessionId": session, "cwd": folder, "mcpServers": []})

@@ -25,7 +25,10 @@ class Colors:
 
 def opening(pending: ToolPending) -> str:
     """What is shown when a call begins: `$ command` for a command, nothing for a tool that is over at once."""
-    return "$ " + pending.title.partition(": ")[2] if pending.name == "bash" else ""
+    if pending.name != "bash":
+        return ""
+    tool, colon, command = pending.title.partition(": ")
+    return "$ " + command if colon else tool  # without a command it was denied, or could not be read
 
 
 def closing(pending: ToolPending, ended: ToolEnded) -> str:

@@ -36,7 +36,7 @@ def answer(config, demo: bool, question: str, folder: str, color: str, tap=None)
     if not prompt.strip():
         raise UserError("there is no question: give one behind -p or on stdin", 2)
     for warning in config.warnings:
-        log.line(warning)
+        log.line("mm: " + warning)
     agent = Agent(config, demo, tap)
     front = _Front(Colors(sys.stderr, color))
     cancel, outcomes = Cancel(), []

@@ -50,12 +50,16 @@ def replay(path: str, command=None, out=None, cwd: str | None = None) -> int:
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError("cannot read {}: {}".format(path, error), exit_code=2) from None
+    except OSError as error:
+        raise UserError("{}: {}".format(path, error.strerror or error), exit_code=2) from None
+    except UnicodeDecodeError:
+        raise UserError("{}: is no transcript: not UTF-8".format(path), exit_code=2) from None
     try:
         lines = transcript.parse(text)
     except UserError as error:
         raise UserError("{}: {}".format(path, error), exit_code=2) from None
+    if not any(line.sign == ">" for line in lines):
+        raise UserError("{}: is no transcript: nothing is sent in it".format(path), exit_code=2)
     parting = play(lines, command or own_command(), cwd)
     (out or sys.stdout).write(report(path, parting) if parting else "{}: the same\n".format(path))
     return 1 if parting else 0

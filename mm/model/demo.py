@@ -107,8 +107,8 @@ DIRECTIVES = (
     Directive("plan", "A; B; C", "plan", "calls `plan` and starts one with these steps", _plan),
     Directive("skill", "NAME", "read_skill", "calls `read_skill` for NAME", _one("name")),
     Directive("think", "TEXT", None, "reasons TEXT before it answers", _think),
-    Directive("slow", "N", None, "answers in N words, about twenty a second", _slow),
-    Directive("fail", "STATUS", None, "answers with the HTTP status STATUS, 400 to 599", _fail),
+    Directive("slow", "N", None, "answers in N (a number) words, about twenty a second", _slow),
+    Directive("fail", "STATUS (400 to 599)", None, "answers with that HTTP status", _fail),
 )
 
 _BY_WORD = {directive.word: directive for directive in DIRECTIVES}
@@ -162,14 +162,15 @@ def _obey(text: str, offered: set, is_first: bool):
     elif thoughts and not said and not slow:
         said.append("I have thought about it.")
     elif not found:
-        said.append(_help())
+        said.append(_help(offered))
     if is_first:
         said.insert(0, GREETING)
     return _Step("\n".join(thoughts), "\n".join(said), slow), calls
 
 
-def _help() -> str:
-    lines = [f"- `{directive.word}: {directive.argument}` {directive.does}" for directive in DIRECTIVES]
+def _help(offered: set) -> str:
+    lines = [f"- `{directive.word}: {directive.argument}` {directive.does}" for directive in DIRECTIVES
+             if not directive.tool or directive.tool in offered]
     return "I do what a line of your message says:\n\n" + "\n".join(lines) + "\n\nOr ask me to list the files."
 
 

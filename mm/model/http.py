@@ -35,7 +35,7 @@ _READ_SIZE = 65536
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile("[\t\x20-\x7e\xa0-\xff]*")
 
-_START = "start one (llama-server, ollama serve, …), set MM_URL or --url, or try --demo"
+_START = "start llama-server, set MM_URL or --url (Ollama: http://127.0.0.1:11434/v1), or try --demo"
 _CHECK = "check MM_URL or --url"
 
 _USER_OR_QUERY = re.compile(r"[^/?#]*@|[?#].*", re.DOTALL)
@@ -272,7 +272,9 @@ def _explained(error: Exception, url: str, line: Line, in_answer: bool) -> Model
         return ModelError(f"no model server at {address} (no answer in {CONNECT_SECONDS} s): {_CHECK}", "unreachable")
     if type(error).__module__ == "ssl" and not in_answer:
         reason = getattr(error, "verify_message", "") or error.reason or "no reason given"
-        return ModelError(f"{address}: the TLS connection failed: {refusal.one_line(str(reason))}", "tls")
+        words = refusal.one_line(str(reason))
+        hint = " (does it speak http?)" if "WRONG_VERSION" in words or "EOF" in words else ""
+        return ModelError(f"{address}: the TLS connection failed{hint}: {words}", "tls")
     if isinstance(error, socket.timeout) and number != errno.ETIMEDOUT:
         return ModelError(f"no byte from {address} for {line.seconds:g} s (model.timeout)", "timeout")
     if isinstance(error, (ConnectionError, http.client.IncompleteRead)) or isinstance(error, OSError) and in_answer:

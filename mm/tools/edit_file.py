@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from mm import events
 from mm.text import cut_line, plural
 from mm.tools import files, matching, similar
+from mm.tools.document import Document, flatten
 from mm.tools.tool import Action, Parameter, Result, Tool, ToolError
 
 NAME = "edit_file"
+# The longest file that is edited, in lines: all of them are gone through, several times where nothing is found.
+LINES = 2000000
 # After this many failures in a row on one file the model is shown all of it, if it is no longer than that.
 FAILURES = 2
 REWRITTEN_LINES = 300
@@ -25,19 +30,21 @@ _HOW = {
 
 
 def prepare(arguments, space):
-    place = space.resolve(NAME, arguments["path"])
-    old, new = matching.flatten(arguments["old_string"]), matching.flatten(arguments["new_string"])
+    place, check = space.resolve(NAME, arguments["path"]), space.cancel.check
+    old, new = flatten(arguments["old_string"]), flatten(arguments["new_string"])
     if not old:
         raise ToolError(f"[{NAME}: old_string is empty; use write_file to create a file]")
     if old == new:
         raise ToolError(f"[{NAME}: old_string and new_string are the same]")
     before = files.read(NAME, place)
     if before is None:
-        raise ToolError(similar.missing(NAME, place, space.cwd))
+        raise ToolError(similar.missing(NAME, place, space.cwd, space.cancel))
     decoded = files.decode(NAME, place, before, "change it")
-    document = matching.Document(decoded.text)
-    if not document.lines:
+    document = Document(decoded.text, check)
+    if not document.count:
         raise ToolError(f"[{NAME}: {place.given} is empty; use write_file to fill it]")
+    if document.count > LINES:
+        raise ToolError(f"[{NAME}: {place.given} has {document.count} lines; use bash with sed to change it]")
     match = _find(space, place, before, document, old, new, arguments.get("replace_all", False))
     text, changes = matching.replace(document, match)
     if text == document.text:
@@ -45,17 +52,18 @@ def prepare(arguments, space):
                         "To change blanks copy old_string exactly.]")
     files.check_writable(NAME, place)
     after = files.encode(NAME, place, text, decoded)
-    changed = matching.Document(text)
+    changed = Document(text, check)
+    report = _report(place, changed, changes, _HOW[match.level])  # here, because a change that was made is not cancelled
+    known, result = files.digest(before, check), files.digest(after, check)
     diff = events.Diff(place.location, document.flat, changed.flat)
 
     def run(cancel, progress):
         files.unchanged(NAME, place, before)
         files.replace(NAME, place, after)
-        output = _report(place, changed, changes, _HOW[match.level])
-        digest = files.digest(before)
-        if space.last_known(place.real) not in (None, digest):
+        output = report
+        if space.last_known(place.real) not in (None, known):
             output += f"\n[note: {place.given} had changed since you read it]"
-        space.edited(place.real, digest, files.digest(after))
+        space.edited(place.real, known, result)
         space.failed_edits.pop(place.real, None)
         return Result(output, events.COMPLETED, diff, False)
 
@@ -72,31 +80,31 @@ def _find(space, place, before, document, old, new, replace_all):
         problem = _ambiguous(place, document, match)
     else:
         problem = _nearest(place, document, old, space.shown_limit(files.SHOWN))
-    if failures >= FAILURES and len(document.lines) <= REWRITTEN_LINES:
+    if failures >= FAILURES and document.count <= REWRITTEN_LINES:
         problem = _whole(space, place, before, document) or problem
     raise ToolError(problem)
 
 
 def _ambiguous(place, document, match):
-    lines = [document.line_at(start) + 1 for start, _ in match.spans]
-    places = _listed(map(str, lines))
+    count = len(match.spans)
+    places = _listed(str(line + 1) for line in document.lines_at(start for start, _ in match.spans))
     if match.level == matching.EXACT:
-        return (f"[{NAME}: old_string occurs {len(lines)} times in {place.given}, at lines {places}. "
+        return (f"[{NAME}: old_string occurs {count} times in {place.given}, at lines {places}. "
                 "Add surrounding lines to make it unique, or set replace_all to true.]")
-    return (f"[{NAME}: old_string is not in {place.given}, but with other blanks {len(lines)} times, at lines {places}. "
+    return (f"[{NAME}: old_string is not in {place.given}, but with other blanks {count} times, at lines {places}. "
             "Copy it exactly, with surrounding lines to make it unique.]")
 
 
 def _nearest(place, document, old, most):
     first, after = matching.nearest(document, old)
-    text = "\n".join(map(cut_line, document.lines[first:after]))[:most]
+    text = "\n".join(map(cut_line, document.lines(first, after)))[:most]
     return (f"[{NAME}: old_string is not in {place.given}. The nearest text is lines {first + 1}-{after}:]\n{text}\n"
             "[copy old_string from these lines exactly.]")
 
 
 def _whole(space, place, before, document):
     """The whole file, to be written anew; None where it is too much for the model's window."""
-    text = document.flat if document.endings[-1] else document.flat + "\n"
+    text = document.flat if document.ends else document.flat + "\n"
     if len(text) > space.shown_limit(files.SHOWN):
         return None
     space.saw_whole(place.real, files.digest(before))
@@ -105,9 +113,8 @@ def _whole(space, place, before, document):
 
 def _report(place, changed, changes, how):
     count = plural(len(changes), "change")
-    lines = [_range(change) for change in changes]
-    noun = "line" if len(lines) == 1 and "-" not in lines[0] else "lines"
-    head = f"[edited {place.given}: {count}, {noun} {_listed(lines)}{how}]"
+    noun = "line" if len(changes) == 1 and "-" not in _range(changes[0]) else "lines"
+    head = f"[edited {place.given}: {count}, {noun} {_listed(map(_range, changes))}{how}]"
     context = _context(changed, changes)
     return f"{head}\n{context}" if context else head
 
@@ -117,23 +124,34 @@ def _range(change):
 
 
 def _listed(items):
-    items = list(items)
+    items = list(islice(items, PLACES + 1))
     return ", ".join(items[:PLACES]) + (", …" if len(items) > PLACES else "")
 
 
 def _context(document, changes):
     """The changed lines with three around each, `…` where others lie between; the middle goes when it is too much."""
-    wanted = sorted({index for first, last in changes
-                     for index in range(max(first - 1 - CONTEXT, 0), min(last + CONTEXT, len(document.lines)))})
+    half = CONTEXT_IN_ALL // 2
+    wanted = _around(document, changes, CONTEXT_IN_ALL + 1)
     if len(wanted) > CONTEXT_IN_ALL:
-        half = CONTEXT_IN_ALL // 2
-        wanted = wanted[:half] + wanted[-half:]
+        wanted = sorted(wanted)[:half] + list(_around(document, reversed(changes), half, -1))
+    wanted = sorted(wanted)
     shown = []
-    for position, index in enumerate(wanted):
-        if position and wanted[position - 1] != index - 1:
+    for position, line in enumerate(document.picked(wanted)):
+        if position and wanted[position - 1] != wanted[position] - 1:
             shown.append("…")
-        shown.append(cut_line(document.lines[index], CONTEXT_LINE))
+        shown.append(cut_line(line, CONTEXT_LINE))
     return "\n".join(shown)
+
+
+def _around(document, changes, most, step=1):
+    """The indexes of the first lines in and around the changes, at most so many; from the end with a `step` of -1."""
+    found = set()
+    for first, last in changes:
+        for index in range(max(first - 1 - CONTEXT, 0), min(last + CONTEXT, document.count))[::step]:
+            found.add(index)
+            if len(found) == most:
+                return found
+    return found
 
 
 TOOL = Tool(

@@ -14,6 +14,7 @@ from collections import namedtuple
 
 from mm import regular_file
 from mm.text import one_line, replace_surrogates, size
+from mm.tools.document import unchecked
 from mm.tools.tool import ToolError
 
 # The largest file that is read, in bytes.
@@ -24,6 +25,8 @@ BINARY_PROBE = 8 * 1024
 SHOWN = 40000
 # At most so many names of a directory are listed.
 LISTED = 200
+# So many bytes are hashed between two calls of a check.
+_DIGESTED = 4 * 1024 * 1024
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _REPLACE_TRIES, _REPLACE_PAUSE = 5, 0.05
@@ -97,9 +100,13 @@ def encode(tool_name, place, text: str, like: Decoded) -> bytes:
         raise ToolError(f"[{tool_name}: {place.given} is {like.encoding} and cannot hold {character!r}]") from None
 
 
-def digest(data: bytes) -> str:
+def digest(data: bytes, check=unchecked) -> str:
     import hashlib  # loads a library of its own, 1 ms
-    return hashlib.sha256(data).hexdigest()
+    found, view = hashlib.sha256(), memoryview(data)
+    for start in range(0, len(data), _DIGESTED):
+        check()
+        found.update(view[start:start + _DIGESTED])
+    return found.hexdigest()
 
 
 def unchanged(tool_name, place, data: bytes | None) -> None:
@@ -126,7 +133,7 @@ def replace(tool_name, place, data: bytes) -> None:
     folder = os.path.dirname(place.real)
     temporary = os.path.join(folder, f".mm-{os.urandom(8).hex()}")
     try:
-        os.makedirs(folder, exist_ok=True)
+        _make_folders(folder)
         try:
             _write_new(temporary, data)
             _take_over(place.real, temporary)
@@ -136,6 +143,19 @@ def replace(tool_name, place, data: bytes) -> None:
             raise
     except OSError as error:
         raise failure(tool_name, place, error) from None
+
+
+def _make_folders(folder):
+    """os.makedirs, which calls itself for each folder and fails where there are many."""
+    missing = []
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder)
+        except FileExistsError:  # somebody else was as quick; if it is no folder, what comes next says so
+            pass
 
 
 def _write_new(path, data):
@@ -180,10 +200,14 @@ def _discard(path):
         pass
 
 
-def listing(place) -> str:
+def listing(place, check=unchecked) -> str:
     """The names in a directory, `/` after those of directories. Raises OSError."""
+    names = []
     with os.scandir(place.real) as entries:
-        names = sorted(entry.name + "/" if entry.is_dir() else entry.name for entry in entries)
+        for entry in entries:
+            check()
+            names.append(entry.name + "/" if entry.is_dir() else entry.name)
+    names.sort()
     if not names:
         return f"[{place.given} is an empty directory]"
     more = [f"[… {len(names) - LISTED} more]"] if len(names) > LISTED else []

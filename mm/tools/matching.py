@@ -8,15 +8,16 @@ found nothing, and nothing looser, because a similar place is often the wrong on
     3  whole lines that are equal with every run of blanks as one; empty lines around the text do not count
     4  as 3, without the column of line numbers that stands before every line
 
-Line ends: a model writes \\n. A Document knows the file's own ones; what is found and said is in terms of \\n, what is
-replaced is spliced into the file's text, and a line that the change leaves as it was keeps its bytes.
+What is found is said in terms of \\n line ends (see mm.tools.document); what is replaced is spliced into the file's text, and
+a line that the change leaves as it was keeps its bytes. Whatever takes long calls the document's check meanwhile.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections import Counter, namedtuple
+
+from mm.tools.document import PIECE, Document, flatten, places
 
 EXACT, TRAILING, BLANKS, NUMBERED = 1, 2, 3, 4
 
@@ -30,6 +31,16 @@ Change = namedtuple("Change", "first last")
 
 # Nearest text is looked for by similarity only in files below so many lines: it takes a second at 20,000.
 _COMPARABLE_LINES = 5000
+# What is compared of a line then, and from where on two are alike.
+_COMPARABLE_CHARACTERS = 300
+_LIKE = 0.6
+# So many places vote at most, where lines stand in hundreds of thousands of them.
+_VOTES = 200000
+# From so many lines on, those that are everywhere are no help in comparing `old` and `new`.
+_FREQUENT_COUNT = 1000
+# So many replacements are made between two calls of the document's check.
+_UNCHECKED = 4096
+
 _AROUND = 2
 _BEGINNING = 20
 
@@ -37,79 +48,22 @@ _INDENT = re.compile(r"[ \t]*")
 _NUMBER = re.compile(r"[ \t]*(\d{1,7})(?:\t|[ \t]*[|→]|:)")
 
 
-class Document:
-    """A text in lines: `lines` without and `endings` with their ends ("\\n", "\\r\\n", "\\r", "" at the end only).
-
-    A bare \\r ends lines only where there is no \\n at all. `flat` is the text with \\n ends, `newline` the most
-    frequent end.
-    """
-
-    def __init__(self, text: str):
-        self.text = text
-        if "\n" not in text and "\r" in text:
-            self.lines = text.split("\r")
-            self.endings = ["\r"] * len(self.lines)
-        else:
-            raw = text.split("\n")
-            self.endings = ["\r\n" if line.endswith("\r") else "\n" for line in raw]
-            self.endings[-1] = ""
-            self.lines = [line[:-1] if end == "\r\n" else line for line, end in zip(raw, self.endings)]
-        self.endings[-1] = ""
-        if not self.lines[-1]:  # what follows the last line end is no line
-            self.lines.pop()
-            self.endings.pop()
-        self.newline = max(("\n", "\r\n", "\r"), key=self.endings.count)
-        self.flat = text
-        if "\r" in text:
-            self.flat = "".join(line + ("\n" if end else "") for line, end in zip(self.lines, self.endings))
-        self.starts = []  # of the lines, in flat
-        offset = 0
-        for line in self.lines:
-            self.starts.append(offset)
-            offset += len(line) + 1
-        self._doubled = [start + len(line) for start, line, end in zip(self.starts, self.lines, self.endings)
-                         if end == "\r\n"]  # the offsets in flat of line ends that are two characters in text
-
-    def line_at(self, offset: int) -> int:
-        """The index of the line that holds the offset of `flat`."""
-        return max(bisect_right(self.starts, offset) - 1, 0)
-
-    def cut(self, start: int, end: int) -> str:
-        """The text itself between two offsets of `flat`."""
-        return self.text[start + bisect_left(self._doubled, start):end + bisect_left(self._doubled, end)]
-
-    def ending_near(self, offset: int) -> str:
-        """The line end that a new line takes at an offset of `flat`: the line's own, or the one before, or the usual."""
-        index = self.line_at(offset)
-        for line in (index, index - 1):
-            if 0 <= line < len(self.endings) and self.endings[line]:
-                return self.endings[line]
-        return self.newline
-
-
-def flatten(text: str) -> str:
-    """`text` with \\n line ends."""
-    return text.replace("\r\n", "\n")
-
-
-def with_newlines(text: str, newline: str) -> str:
-    """`text` with every line end as `newline`."""
-    text = flatten(text)
-    return text if newline == "\n" else text.replace("\n", newline)
-
-
 def find(document: Document, old: str, new: str) -> Match | None:
     """Where `old` stands: all places at the first level that has any. `old` must not be empty."""
     old, new = flatten(old), flatten(new)
-    spans = _occurrences(document.flat, old)
+    spans = [(start, start + len(old)) for start in places(document.flat, old, document.check)]
     if spans:
         return Match(EXACT, spans, old.split("\n"), new.split("\n"), False)
     removes = not new and old.endswith("\n")
     old, new = _whole_lines(old), [] if removes else _whole_lines(new)
+    texts = {}  # the lines as a level compares them
     for level, key, old, new, reindents in _attempts(old, new):
-        places = _line_places([key(line) for line in document.lines], [key(line) for line in old])
-        if places:
-            spans = [_line_span(document, place, place + len(old), removes) for place in places]
+        if key not in texts:
+            texts[key] = _compared(document, key)
+        lines = _line_places(texts[key], [key(line) for line in old], document.check)
+        if lines:
+            starts = document.starts()
+            spans = [_line_span(document, starts, line, line + len(old), removes) for line in lines]
             return Match(level, spans, old, new, reindents)
     return None
 
@@ -126,21 +80,37 @@ def _attempts(old, new):
         yield (NUMBERED, _collapse, *_without_margins(unnumbered, new), False)  # written as it is to stand in the file
 
 
-def _occurrences(text, part):
-    spans = []
-    start = text.find(part)
-    while start >= 0:
-        spans.append((start, start + len(part)))
-        start = text.find(part, start + len(part))
-    return spans
-
-
 def _whole_lines(text):
     return (text[:-1] if text.endswith("\n") else text).split("\n")
 
 
 def _collapse(line):
     return " ".join(line.split())
+
+
+def _compared(document, key):
+    """The text of all lines as `key` gives them, each between two \\n."""
+    pieces = ["\n".join(_keys(document, key, lines)) for lines in document.pieces()]
+    return "\n" + "".join(piece + "\n" for piece in pieces)
+
+
+def _keys(document, key, lines):
+    if key is _collapse and max(map(len, lines)) > PIECE:
+        return [_collapse_long(line, document.check) for line in lines]
+    return map(key, lines)
+
+
+def _collapse_long(line, check):
+    """_collapse, in pieces."""
+    done = []
+    for position in range(0, len(line), PIECE):
+        check()
+        piece = line[position:position + PIECE]
+        words = _collapse(piece)
+        if words:
+            apart = done and (piece[0].isspace() or line[position - 1].isspace())
+            done += [" ", words] if apart else [words]
+    return "".join(done)
 
 
 def _without_margins(old, new):
@@ -170,25 +140,21 @@ def _without_numbers(lines, counting=True):
     return rest if any(map(str.strip, rest)) else None
 
 
-def _line_places(keys, wanted):
-    places, index, count = [], 0, len(wanted)
-    while True:
-        try:
-            index = keys.index(wanted[0], index)
-        except ValueError:
-            return places
-        if keys[index:index + count] == wanted:
-            places.append(index)
-            index += count
-        else:
-            index += 1
+def _line_places(text, wanted, check):
+    """The indexes of the lines at which `wanted` begins."""
+    line = position = 0
+    found = []
+    for place in places(text, "\n%s\n" % "\n".join(wanted), check, 1):
+        line += text.count("\n", position, place)
+        position = place
+        found.append(line)
+    return found
 
 
-def _line_span(document, first, after, with_end):
+def _line_span(document, starts, first, after, with_end):
     """The offsets of whole lines, without the end of the last one unless they are to go altogether."""
-    start = document.starts[first]
-    end = document.starts[after - 1] + len(document.lines[after - 1])
-    if with_end and document.endings[after - 1]:
+    start, end = starts[first], starts[after] - 1
+    if with_end and end < len(document.flat):
         end += 1
     elif with_end and first:  # the last line of a file without a final line end: the one before it goes
         start -= 1
@@ -198,41 +164,74 @@ def _line_span(document, first, after, with_end):
 def replace(document: Document, match: Match) -> tuple:
     """The text with all spans replaced, and the Changes."""
     pieces, changes = [], []
-    position = shift = 0  # in flat; lines added before this place
-    for start, end in match.spans:
-        lines, first, last = _replacement(document, match, start, end)
-        pieces += [document.cut(position, start), "".join(lines)]
-        above = document.line_at(start) + shift
+    flat, position = document.flat, 0
+    above = 0  # the lines before this place, as they come out
+    edits = _edits(match.old, match.new)
+    first, last = _changed(edits)
+    same = _same_everywhere(document, match)
+    added = max(len(match.new) - 1, 0)
+    for number, (start, end) in enumerate(match.spans):
+        if not number % _UNCHECKED:
+            document.check()
+        above += flat.count("\n", position, start)
+        pieces.append(document.cut(position, start))
+        pieces.append(_replacement(document, match, edits, start, end) if same is None else same)
         changes.append(Change(above + first + 1, above + last))
-        shift += max(len(lines) - 1, 0) - document.flat.count("\n", start, end)
+        above += added
         position = end
-    pieces.append(document.cut(position, len(document.flat)))
+    pieces.append(document.cut(position, len(flat)))
     return "".join(pieces), changes
 
 
-def _replacement(document, match, start, end):
-    """What comes in a span's place, as lines with their ends, and which of these (from, to) are new.
+def _edits(old, new):
+    """How `new` comes out of `old`, as difflib's opcodes; what both begin and end with is not searched."""
+    import difflib  # 2 ms, for edits alone
+    shortest = min(len(old), len(new))
+    before = after = 0
+    while before < shortest and old[before] == new[before]:
+        before += 1
+    while after < shortest - before and old[-1 - after] == new[-1 - after]:
+        after += 1
+    middle_old, middle_new = old[before:len(old) - after], new[before:len(new) - after]
+    matcher = difflib.SequenceMatcher(None, middle_old, middle_new, len(middle_new) > _FREQUENT_COUNT)
+    edits = [("equal", 0, before, 0, before)]
+    edits += [(tag, i1 + before, i2 + before, j1 + before, j2 + before) for tag, i1, i2, j1, j2 in matcher.get_opcodes()]
+    edits.append(("equal", len(old) - after, len(old), len(new) - after, len(new)))
+    return edits
+
+
+def _changed(edits):
+    """Which lines (from, to) of those that come in a span's place are new."""
+    new = [(j1, j2) for tag, _, _, j1, j2 in edits if tag != "equal"]
+    return (new[0][0], new[-1][1]) if new else (edits[-1][4], 0)
+
+
+def _same_everywhere(document, match):
+    """What comes in the place of every span alike, None where that depends on the place."""
+    if match.level == EXACT and (not document.mixed or len(match.new) == 1):
+        return document.newline.join(match.new)
+    return None
+
+
+def _replacement(document, match, edits, start, end):
+    """What comes in a span's place.
 
     Lines that are the same in `old` and `new` stay the file's own, with their blanks and line ends.
     """
     if not match.new:
-        return [], 0, 0
-    index = document.line_at(start)
-    own = document.flat[start:end].split("\n")
-    ends = document.endings[index:index + len(own) - 1] + [""]
+        return ""
+    own, ends = document.lines_and_ends(start, end)
     usual = document.ending_near(start)
     reindent = _Indents(match.old, own, match.new) if match.reindents else None
-    import difflib  # 2 ms, for edits alone
-    lines, first, last = [], len(match.new), 0
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, match.old, match.new, False).get_opcodes():
+    lines = []
+    for tag, i1, i2, j1, j2 in edits:
         if tag == "equal":
             lines += zip(own[i1:i2], ends[i1:i2])
             continue
-        first, last = min(first, j1), max(last, j2)
         for j in range(j1, j2):
             line = reindent(match.new[j]) if reindent else match.new[j]
             lines.append((line, ends[min(i1 + j - j1, i2 - 1)] if i1 < i2 else usual))
-    return [line + (end or usual) for line, end in lines[:-1]] + [lines[-1][0]], first, last
+    return "".join([line + (end or usual) for line, end in lines[:-1]] + [lines[-1][0]])
 
 
 class _Indents:
@@ -294,31 +293,54 @@ def _indent(line):
 
 def nearest(document: Document, old: str) -> tuple:
     """The lines of the file that are most like `old`, as (first, after) indexes; its beginning where none is like it."""
-    lines, wanted = document.lines, _whole_lines(flatten(old))
-    found = _best_offset(lines, wanted)
-    if found is None and len(lines) < _COMPARABLE_LINES:
-        found = _by_longest_line(lines, wanted)
+    wanted = _whole_lines(flatten(old))
+    found = _best_offset(document, wanted)
+    if found is None and document.count < _COMPARABLE_LINES:
+        found = _by_longest_line(document, wanted)
     if found is None:
-        return 0, min(_BEGINNING, len(lines))
-    return max(found - _AROUND, 0), min(found + len(wanted) + _AROUND, len(lines))
+        return 0, min(_BEGINNING, document.count)
+    return max(found - _AROUND, 0), min(found + len(wanted) + _AROUND, document.count)
 
 
-def _best_offset(lines, wanted):
-    """Where most lines of `wanted` stand in their place, by votes. A lone bracket has no vote."""
-    places = {}
-    for index, line in enumerate(lines):
-        places.setdefault(_collapse(line), []).append(index)
-    votes = Counter()
-    for index, line in enumerate(wanted):
-        key = _collapse(line)
-        if sum(map(str.isalnum, key)) > 2:
-            votes.update(place - index for place in places.get(key, ()))
-    return max(votes, key=lambda offset: (votes[offset], -offset)) if votes else None
+def _best_offset(document, wanted):
+    """Where most lines of `wanted` stand in their place, by votes, the rarest lines first. A lone bracket has no vote."""
+    keys = [_collapse(line) for line in wanted]
+    standing = {key: [] for key in keys if sum(map(str.isalnum, key)) > 2}
+    if not standing:
+        return None
+    above = 0
+    for lines in document.pieces():
+        for index, key in enumerate(_keys(document, _collapse, lines), above):
+            known = standing.get(key)
+            if known is not None and len(known) < _VOTES:
+                known.append(index)
+        above += len(lines)
+    votes, cast = Counter(), 0
+    voters = [(standing[key], index) for index, key in enumerate(keys) if key in standing]
+    for known, index in sorted(voters, key=lambda voter: len(voter[0])):
+        document.check()
+        if cast < _VOTES:
+            votes.update(place - index for place in known)
+            cast += len(known)
+    most = max(votes.values(), default=0)
+    return min((offset for offset, count in votes.items() if count == most), default=None)
 
 
-def _by_longest_line(lines, wanted):
+def _by_longest_line(document, wanted):
+    """Where the line stands that is most like the longest of `wanted`; as difflib.get_close_matches has it."""
     import difflib
     longest = max(range(len(wanted)), key=lambda index: len(wanted[index].strip()))
-    keys = [_collapse(line) for line in lines]
-    close = difflib.get_close_matches(_collapse(wanted[longest]), keys, 1)
-    return keys.index(close[0]) - longest if close else None
+    matcher = difflib.SequenceMatcher()
+    matcher.set_seq2(_collapse(wanted[longest])[:_COMPARABLE_CHARACTERS])
+    best, found, index = (_LIKE, ""), None, 0
+    for lines in document.pieces():
+        for key in _keys(document, _collapse, lines):
+            document.check()
+            key = key[:_COMPARABLE_CHARACTERS]
+            matcher.set_seq1(key)
+            if matcher.real_quick_ratio() >= _LIKE and matcher.quick_ratio() >= _LIKE:
+                score = matcher.ratio(), key
+                if score > best:
+                    best, found = score, index
+            index += 1
+    return found - longest if found is not None else None

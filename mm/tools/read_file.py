@@ -6,7 +6,8 @@ import os
 
 from mm import events
 from mm.text import LINE_LIMIT, cut_line, is_note, plural
-from mm.tools import files, matching, similar
+from mm.tools import files, similar
+from mm.tools.document import Document
 from mm.tools.tool import Action, Parameter, Result, Tool, ToolError
 
 NAME = "read_file"
@@ -27,27 +28,30 @@ def prepare(arguments, space):
 
 def _read(space, place, offset, limit, cancel):
     if os.path.isdir(place.real):
-        return _listing(place)
+        return _listing(place, cancel)
     data = files.read(NAME, place)
     if data is None:
         raise ToolError(similar.missing(NAME, place, space.cwd, cancel))
     decoded = files.decode(NAME, place, data, "look at it")
-    document = matching.Document(decoded.text)
-    total = len(document.lines)
+    cancel.check()
+    document = Document(decoded.text, cancel.check)
+    total = document.count
+    digest = files.digest(data, cancel.check)
     if total == 0:
-        space.saw_whole(place.real, files.digest(data))
+        space.saw_whole(place.real, digest)
         return f"[{place.given} is empty]"
     first = max(total + offset, 0) if offset < 0 else max(offset - 1, 0)
     if first >= total:
         raise ToolError(f"[{NAME}: {place.given} has {plural(total, 'line')}]")
-    shown = _fitting(document.lines[first:first + limit], space.shown_limit(files.SHOWN))
+    most = space.shown_limit(files.SHOWN)
+    shown = _fitting(document.lines(first, first + min(limit, most)), most)
     last = first + len(shown)
     whole = [first + 1 + index for index, line in enumerate(shown) if len(line) <= LINE_LIMIT]
-    space.saw_lines(place.real, files.digest(data), whole, total)
+    space.saw_lines(place.real, digest, whole, total)
 
     head = f"[{place.given}: lines {first + 1}-{last} of {total}]\n" if len(shown) < total else ""
     note = "[decoded as latin-1]\n" if decoded.encoding == "latin-1" else ""
-    end = "\n" if last < total or document.endings[-1] else ""
+    end = "\n" if last < total or document.ends else ""
     more = f"[use offset={last + 1} to read on]" if last < total else ""
     return head + note + "\n".join(map(cut_line, shown)) + end + more
 
@@ -61,9 +65,9 @@ def _fitting(lines, characters):
     return lines
 
 
-def _listing(place):
+def _listing(place, cancel):
     try:
-        return files.listing(place)
+        return files.listing(place, cancel.check)
     except OSError as error:
         raise files.failure(NAME, place, error) from None
 

@@ -11,13 +11,13 @@ from mm.wire import child
 
 # At most so many names are offered, and so many compared.
 OFFERED = 3
-_COMPARED = 5000
+_COMPARED, _AT_ONCE = 5000, 100
 _GIT_SECONDS = 1
 
 
-def missing(tool_name: str, place, cwd: str, cancel: Cancel | None = None) -> str:
+def missing(tool_name: str, place, cwd: str, cancel: Cancel) -> str:
     """The sentence for a file that is not there: `[read_file: … does not exist. Similar: …]`. Raises Cancelled."""
-    found = similar(place, cwd, cancel or Cancel())
+    found = similar(place, cwd, cancel)
     hint = f". Similar: {', '.join(found)}" if found else ""
     return replace_surrogates(f"[{tool_name}: {place.given} does not exist{hint}]")
 
@@ -27,14 +27,24 @@ def similar(place, cwd: str, cancel: Cancel) -> list:
     wanted = os.path.basename(place.real).lower()
     paths = {}  # name in small letters -> paths
     for path in _neighbours(place, cwd) + _tracked(cwd, cancel):
+        cancel.check()
         known = paths.setdefault(os.path.basename(path).lower(), [])
-        if path not in known:
+        if len(known) < OFFERED and path not in known:
             known.append(path)
     names = [name for name in paths if abs(len(name) - len(wanted)) <= len(wanted)][:_COMPARED]
-    import difflib
     close = [wanted] if wanted in paths else []
-    close += [name for name in difflib.get_close_matches(wanted, names, OFFERED) if name != wanted]
+    close += [name for name in _close(wanted, names, cancel) if name != wanted]
     return [path for name in close for path in paths[name]][:OFFERED]
+
+
+def _close(wanted, names, cancel):
+    """difflib.get_close_matches, a few names at a time."""
+    import difflib
+    best = []
+    for first in range(0, len(names), _AT_ONCE):
+        cancel.check()
+        best = difflib.get_close_matches(wanted, best + names[first:first + _AT_ONCE], OFFERED)
+    return best
 
 
 def _neighbours(place, cwd):

@@ -5,9 +5,11 @@ One per session. A session runs one call at a time, so nothing here is locked.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import namedtuple
 
+from mm.cancel import Cancel
 from mm.tools.tool import ToolError
 
 # Where a path that the model gave leads. `given` is what it wrote; `real` the file behind all links, which is the one
@@ -19,6 +21,9 @@ Place = namedtuple("Place", "given real location linked")
 _WINDOW_PART = 10
 _CHARS_PER_TOKEN = 4
 _LEAST_SHOWN = 1000
+# What a path may have; Linux takes no more bytes, and so many folders in one another are a mistake.
+_PATH_BYTES = 4096
+_PATH_FOLDERS = 500
 
 
 class Workspace:
@@ -26,6 +31,7 @@ class Workspace:
 
     `window` is the model's context in tokens, 0 while unknown; it lowers the output limits.
     `seen` maps real paths to the sha256 of the bytes that the model knows whole: read to the end or written by it.
+    `cancel` is that of the turn that runs, which sets it.
     `failed_edits` maps real paths to the number of edits that failed there in a row.
     `skills_read` holds the names of the skills whose text stands in the conversation; whoever removes it from there
     clears them.
@@ -35,6 +41,7 @@ class Workspace:
         self.cwd = os.path.abspath(cwd)
         self.config = config
         self.window = window
+        self.cancel = Cancel()
         self.seen = {}
         self.failed_edits = {}
         self.skills_read = set()
@@ -52,7 +59,17 @@ class Workspace:
             raise ToolError(f"[{tool_name}: the path is empty]")
         if "\0" in path:
             raise ToolError(f"[{tool_name}: the path holds a NUL character]")
+        if len(path.encode("utf-8", "surrogatepass")) > _PATH_BYTES:
+            raise ToolError(f"[{tool_name}: the path is longer than {_PATH_BYTES} bytes]")
         absolute = self._absolute(path)
+        if absolute.count(os.sep) > _PATH_FOLDERS:
+            raise ToolError(f"[{tool_name}: the path goes through more than {_PATH_FOLDERS} folders]")
+        try:
+            return self._followed(path, absolute)
+        except RecursionError:  # a chain of links of that length
+            raise ToolError(f"[{tool_name}: {path}: {os.strerror(errno.ELOOP)}]") from None
+
+    def _followed(self, path, absolute):
         if path.startswith("@") and not os.path.lexists(absolute) and os.path.lexists(self._absolute(path[1:])):
             absolute = self._absolute(path[1:])  # as people write it in a prompt
         real = os.path.realpath(absolute)

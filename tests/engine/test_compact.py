@@ -52,7 +52,7 @@ class Compact(unittest.TestCase):
         session = self.session = agent.new_session(self.folder)
         session.messages += messages
         cancel = cancel or Cancel()
-        session.open(cancel)
+        session.open(cancel, 0)
         session.workspace.skills_read.add("bg-jobs")
         return compact.Compactor(agent, session, cancel, self.usages.append)
 
@@ -62,7 +62,7 @@ class Compact(unittest.TestCase):
     def window_at(self, messages, share):
         """A window of which these messages use that share."""
         session = Agent(config.load(self.folder, {"HOME": self.folder}, None, {})).new_session(self.folder)
-        session.open(Cancel())
+        session.open(Cancel(), 0)
         return round(session.meter.used(messages) / share)
 
     def assert_summarised(self, outcome, kept):

@@ -48,7 +48,7 @@ class Turn(unittest.TestCase):
     def talk(self, server, *prompts, front=None, cancel=None, **settings):
         """Runs the prompts one after the other; returns (front, session, the outcomes)."""
         front = front or Front()
-        overrides = dict({"model.url": server.url, "model.name": "m"}, **settings)
+        overrides = dict({"model.url": server.url, "model.name": "m", "model.contextWindow": 1_000_000}, **settings)
         agent = Agent(config.load(self.folder, {"HOME": self.folder}, None, overrides))
         session = agent.new_session(self.folder)
         outcomes = [turn.run_turn(agent, session, prompt, front, cancel or Cancel()) for prompt in prompts]

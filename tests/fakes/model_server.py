@@ -178,6 +178,7 @@ class _Connection:
         self._socket = context.wrap_socket(self._socket, server_side=True)
 
     def read_head(self):
+        self._socket.settimeout(DEADLINE)  # what comes may be no HTTP: a TLS greeting has no lines
         self._input = self._socket.makefile("rb")
         method, path, _ = self._input.readline().decode("latin-1").split(" ", 2)
         headers = {}
@@ -194,6 +195,7 @@ class _Connection:
 
     def watch(self) -> None:
         """From here on the client has nothing to say: the next thing that comes is its end."""
+        self._socket.settimeout(None)
         self._watched = True
         _thread(self._wait_for_end)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import shutil
 import tempfile
 import time
 import unittest
@@ -143,7 +144,9 @@ class WhatIsFound(unittest.TestCase):
 
 class Replay(unittest.TestCase):
     def replay(self, text: str):
-        path = os.path.join(tempfile.mkdtemp(), "t.txt")
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, "t.txt")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         out = io.StringIO()

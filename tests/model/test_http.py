@@ -174,9 +174,9 @@ class Connecting(unittest.TestCase):
             port = unused.getsockname()[1]
             cases = [
                 ("refused", f"http://127.0.0.1:{port}/v1", f"no model server at http://127.0.0.1:{port}/v1 (connection refused): "
-                 "start one (llama-server, ollama serve, …), set MM_URL or --url, or try --demo"),
+                 "start llama-server, set MM_URL or --url (Ollama: http://127.0.0.1:11434/v1), or try --demo"),
                 ("refused", f"http://localhost:{port}/v1", f"no model server at http://localhost:{port}/v1 (connection refused): "
-                 "start one (llama-server, ollama serve, …), set MM_URL or --url, or try --demo"),
+                 "start llama-server, set MM_URL or --url (Ollama: http://127.0.0.1:11434/v1), or try --demo"),
                 ("name", "http://no-such-host.invalid/v1",
                  'cannot resolve "no-such-host.invalid" (http://no-such-host.invalid/v1): check MM_URL or --url'),
                 ("url", "ftp://host/v1", "ftp://host/v1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
@@ -287,7 +287,7 @@ class Tls(unittest.TestCase):
 
     def test_a_server_that_speaks_plain_http(self):
         with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as url:
-            with self.assertRaisesRegex(ModelError, "the TLS connection failed: WRONG_VERSION_NUMBER"):
+            with self.assertRaisesRegex(ModelError, "the TLS connection failed \\(does it speak http\\?\\): WRONG_VERSION_NUMBER"):
                 streams.ask(streams.server(url.replace("http:", "https:")))
 
 

@@ -135,7 +135,7 @@ class Levels(unittest.TestCase):
         for text in ("", "\n", "a", "a\n", "a\r\nb\n\r\nc", "\r", "a\rb", "a\r\r\nb\r\n", "\n\n\r\n"):
             with self.subTest(text=text):
                 document = matching.Document(text)
-                self.assertEqual("".join(map("".join, zip(document.lines, document.endings))), text)
+                self.assertEqual("".join(map("".join, zip(*document.lines_and_ends(0, len(document.flat))))), text)
                 self.assertEqual(document.cut(0, len(document.flat)), text)
 
     def test_a_long_file_takes_no_time(self):
