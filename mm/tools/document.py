@@ -10,6 +10,7 @@ in pieces, and calls `check` between them, which raises something to break off.
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_left
 from itertools import accumulate
 
@@ -29,6 +30,7 @@ class Document:
     """
 
     def __init__(self, text: str, check=unchecked):
+        check()
         self.text, self.check = text, check
         self.flat, self.newline, self.mixed = text, "\n", False
         if "\r" in text:
@@ -164,9 +166,9 @@ def with_newlines(text: str, newline: str) -> str:
     return text if newline == "\n" else text.replace("\n", newline)
 
 
-def places(text: str, part: str, check, shared: int = 0) -> list:
+def places(text: str, part: str, check, shared: int = 0) -> array:
     """The offsets of `part` in `text`, which share at most so many characters with the one before."""
-    found, position, step = [], 0, max(4 * PIECE, 4 * len(part))
+    found, position, step = array("q"), 0, max(4 * PIECE, 4 * len(part))
     while position + len(part) <= len(text):
         check()
         following = position + step

@@ -18,6 +18,8 @@ FAILURES = 2
 REWRITTEN_LINES = 300
 # What a result shows of the file around the changes, in lines and characters a line.
 CONTEXT, CONTEXT_IN_ALL, CONTEXT_LINE = 3, 20, 300
+# So many changes are looked at for that from either end; there may be a million in one line.
+CONTEXT_CHANGES = 1000
 # At most so many places are named.
 PLACES = 10
 
@@ -36,20 +38,13 @@ def prepare(arguments, space):
         raise ToolError(f"[{NAME}: old_string is empty; use write_file to create a file]")
     if old == new:
         raise ToolError(f"[{NAME}: old_string and new_string are the same]")
-    before = files.read(NAME, place)
-    if before is None:
-        raise ToolError(similar.missing(NAME, place, space.cwd, space.cancel))
-    decoded = files.decode(NAME, place, before, "change it")
-    document = Document(decoded.text, check)
-    if not document.count:
-        raise ToolError(f"[{NAME}: {place.given} is empty; use write_file to fill it]")
-    if document.count > LINES:
-        raise ToolError(f"[{NAME}: {place.given} has {document.count} lines; use bash with sed to change it]")
+    before, decoded, document = _opened(space, place)
     match = _find(space, place, before, document, old, new, arguments.get("replace_all", False))
     text, changes = matching.replace(document, match)
     if text == document.text:
         raise ToolError(f"[{NAME}: new_string differs from {place.given} in blanks only, and old_string does too. "
                         "To change blanks copy old_string exactly.]")
+    check()
     files.check_writable(NAME, place)
     after = files.encode(NAME, place, text, decoded)
     changed = Document(text, check)
@@ -59,6 +54,7 @@ def prepare(arguments, space):
 
     def run(cancel, progress):
         files.unchanged(NAME, place, before)
+        check()
         files.replace(NAME, place, after)
         output = report
         if space.last_known(place.real) not in (None, known):
@@ -68,6 +64,21 @@ def prepare(arguments, space):
         return Result(output, events.COMPLETED, diff, False)
 
     return Action(files.title(NAME, place), (place.location,), True, diff, None, run)
+
+
+def _opened(space, place):
+    """The file's bytes, these Decoded, and the Document; ToolError where there is nothing that could be edited."""
+    before = files.read(NAME, place)
+    if before is None:
+        raise ToolError(similar.missing(NAME, place, space.cwd, space.cancel))
+    space.cancel.check()
+    decoded = files.decode(NAME, place, before, "change it")
+    document = Document(decoded.text, space.cancel.check)
+    if not document.count:
+        raise ToolError(f"[{NAME}: {place.given} is empty; use write_file to fill it]")
+    if document.count > LINES:
+        raise ToolError(f"[{NAME}: {place.given} has {document.count} lines; use bash with sed to change it]")
+    return before, decoded, document
 
 
 def _find(space, place, before, document, old, new, replace_all):
@@ -131,10 +142,9 @@ def _listed(items):
 def _context(document, changes):
     """The changed lines with three around each, `…` where others lie between; the middle goes when it is too much."""
     half = CONTEXT_IN_ALL // 2
-    wanted = _around(document, changes, CONTEXT_IN_ALL + 1)
+    wanted = sorted(_around(document, changes, 1) | _around(document, reversed(changes), -1))
     if len(wanted) > CONTEXT_IN_ALL:
-        wanted = sorted(wanted)[:half] + list(_around(document, reversed(changes), half, -1))
-    wanted = sorted(wanted)
+        wanted = wanted[:half] + wanted[-half:]
     shown = []
     for position, line in enumerate(document.picked(wanted)):
         if position and wanted[position - 1] != wanted[position] - 1:
@@ -143,13 +153,13 @@ def _context(document, changes):
     return "\n".join(shown)
 
 
-def _around(document, changes, most, step=1):
-    """The indexes of the first lines in and around the changes, at most so many; from the end with a `step` of -1."""
+def _around(document, changes, step):
+    """The indexes of enough lines in and around the first of the changes; of their last lines with a `step` of -1."""
     found = set()
-    for first, last in changes:
+    for first, last in islice(changes, CONTEXT_CHANGES):
         for index in range(max(first - 1 - CONTEXT, 0), min(last + CONTEXT, document.count))[::step]:
             found.add(index)
-            if len(found) == most:
+            if len(found) > CONTEXT_IN_ALL:
                 return found
     return found
 

@@ -15,7 +15,10 @@ a line that the change leaves as it was keeps its bytes. Whatever takes long cal
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter, namedtuple
+from collections.abc import Sequence
+from itertools import islice
 
 from mm.tools.document import PIECE, Document, flatten, places
 
@@ -39,7 +42,7 @@ _VOTES = 200000
 # From so many lines on, those that are everywhere are no help in comparing `old` and `new`.
 _FREQUENT_COUNT = 1000
 # So many replacements are made between two calls of the document's check.
-_UNCHECKED = 4096
+_AT_ONCE = 4096
 
 _AROUND = 2
 _BEGINNING = 20
@@ -51,7 +54,7 @@ _NUMBER = re.compile(r"[ \t]*(\d{1,7})(?:\t|[ \t]*[|→]|:)")
 def find(document: Document, old: str, new: str) -> Match | None:
     """Where `old` stands: all places at the first level that has any. `old` must not be empty."""
     old, new = flatten(old), flatten(new)
-    spans = [(start, start + len(old)) for start in places(document.flat, old, document.check)]
+    spans = _Spans(places(document.flat, old, document.check), len(old))
     if spans:
         return Match(EXACT, spans, old.split("\n"), new.split("\n"), False)
     removes = not new and old.endswith("\n")
@@ -66,6 +69,22 @@ def find(document: Document, old: str, new: str) -> Match | None:
             spans = [_line_span(document, starts, line, line + len(old), removes) for line in lines]
             return Match(level, spans, old, new, reindents)
     return None
+
+
+class _Spans(Sequence):
+    """Spans of one length, of which there may be a million."""
+
+    def __init__(self, starts, length):
+        self._starts, self._length = starts, length
+
+    def __len__(self):
+        return len(self._starts)
+
+    def __getitem__(self, index):
+        return self._starts[index], self._starts[index] + self._length
+
+    def __iter__(self):
+        return ((start, start + self._length) for start in self._starts)
 
 
 def _attempts(old, new):
@@ -163,24 +182,42 @@ def _line_span(document, starts, first, after, with_end):
 
 def replace(document: Document, match: Match) -> tuple:
     """The text with all spans replaced, and the Changes."""
-    pieces, changes = [], []
-    flat, position = document.flat, 0
-    above = 0  # the lines before this place, as they come out
     edits = _edits(match.old, match.new)
-    first, last = _changed(edits)
     same = _same_everywhere(document, match)
-    added = max(len(match.new) - 1, 0)
-    for number, (start, end) in enumerate(match.spans):
-        if not number % _UNCHECKED:
-            document.check()
-        above += flat.count("\n", position, start)
-        pieces.append(document.cut(position, start))
-        pieces.append(_replacement(document, match, edits, start, end) if same is None else same)
-        changes.append(Change(above + first + 1, above + last))
-        above += added
-        position = end
+    changes = _Changes(*_changed(edits))
+    pieces, flat, position = [], document.flat, 0
+    above = 0  # the lines before this place, as they come out
+    spans, made = iter(match.spans), {}
+    for _ in range(0, len(match.spans), _AT_ONCE):
+        document.check()
+        begin = position
+        for start, end in islice(spans, _AT_ONCE):
+            above += flat.count("\n", position, start)
+            changes.add(above)
+            above += max(len(match.new) - 1, 0)
+            if same is None:
+                pieces += [document.cut(position, start), _replacement(document, match, edits, start, end, made)]
+            position = end
+        if same is not None:  # the pieces between are not worth the time, and this finds the same places
+            pieces.append(document.cut(begin, position).replace(*same))
     pieces.append(document.cut(position, len(flat)))
     return "".join(pieces), changes
+
+
+class _Changes(Sequence):
+    """The Changes of like replacements, of which there may be a million."""
+
+    def __init__(self, first, last):
+        self._above = array("q")  # the number of lines before each, as they come out
+        self._first, self._last = first, last
+        self.add = self._above.append
+
+    def __len__(self):
+        return len(self._above)
+
+    def __getitem__(self, index):
+        above = self._above[index]
+        return Change(above + self._first + 1, above + self._last)
 
 
 def _edits(old, new):
@@ -207,21 +244,28 @@ def _changed(edits):
 
 
 def _same_everywhere(document, match):
-    """What comes in the place of every span alike, None where that depends on the place."""
-    if match.level == EXACT and (not document.mixed or len(match.new) == 1):
-        return document.newline.join(match.new)
-    return None
+    """(old, new) as they stand in the text, for str.replace; None where that depends on the place."""
+    if match.level != EXACT or document.mixed and max(len(match.old), len(match.new)) > 1:
+        return None
+    if "\r" in document.text and any("\r" in line for line in match.old):
+        return None  # it could be found in a line end
+    return document.newline.join(match.old), document.newline.join(match.new)
 
 
-def _replacement(document, match, edits, start, end):
-    """What comes in a span's place.
+def _replacement(document, match, edits, start, end, made):
+    """What comes in a span's place; `made` keeps what has been made, by what it depends on.
 
     Lines that are the same in `old` and `new` stay the file's own, with their blanks and line ends.
     """
     if not match.new:
         return ""
-    own, ends = document.lines_and_ends(start, end)
-    usual = document.ending_near(start)
+    depends = document.cut(start, end), document.ending_near(start)
+    if depends not in made:
+        made[depends] = _made(match, edits, *document.lines_and_ends(start, end), depends[1])
+    return made[depends]
+
+
+def _made(match, edits, own, ends, usual):
     reindent = _Indents(match.old, own, match.new) if match.reindents else None
     lines = []
     for tag, i1, i2, j1, j2 in edits:

@@ -32,8 +32,8 @@ def _read(space, place, offset, limit, cancel):
     data = files.read(NAME, place)
     if data is None:
         raise ToolError(similar.missing(NAME, place, space.cwd, cancel))
-    decoded = files.decode(NAME, place, data, "look at it")
     cancel.check()
+    decoded = files.decode(NAME, place, data, "look at it")
     document = Document(decoded.text, cancel.check)
     total = document.count
     digest = files.digest(data, cancel.check)

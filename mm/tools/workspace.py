@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections import namedtuple
 
 from mm.cancel import Cancel
@@ -59,6 +60,11 @@ class Workspace:
             raise ToolError(f"[{tool_name}: the path is empty]")
         if "\0" in path:
             raise ToolError(f"[{tool_name}: the path holds a NUL character]")
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError:
+            encoding = sys.getfilesystemencoding()
+            raise ToolError(f"[{tool_name}: {path} cannot be the name of a file here: the locale is {encoding}]") from None
         if len(path.encode("utf-8", "surrogatepass")) > _PATH_BYTES:
             raise ToolError(f"[{tool_name}: the path is longer than {_PATH_BYTES} bytes]")
         absolute = self._absolute(path)

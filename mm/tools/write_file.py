@@ -17,6 +17,7 @@ def prepare(arguments, space):
     content, old = arguments["content"], None
     like = files.Decoded(content, "utf-8", b"")
     if before is not None:
+        check()
         like = files.decode(NAME, place, before, "replace it")
         document = Document(like.text, check)
         _refuse_unseen(space, place, before, document)
@@ -30,6 +31,7 @@ def prepare(arguments, space):
 
     def run(cancel, progress):
         files.unchanged(NAME, place, before)
+        check()
         files.replace(NAME, place, after)
         space.saw_whole(place.real, digest)
         space.failed_edits.pop(place.real, None)

@@ -112,7 +112,8 @@ class WhatItIsGiven(HookTest):
 
     def environment(self, event, tool=None, arguments=None):
         self.hooks(event, "env > seen").run(event, Cancel(), tool, arguments)
-        return {line.partition("=")[0]: line.partition("=")[2] for line in self.lines("seen") if line.startswith("MM_")}
+        seen = dict(line.split("=", 1) for line in self.lines("seen") if line.startswith("MM_"))
+        return {name: value for name, value in seen.items() if name in hooks.VARIABLES}
 
     def test_the_environment(self):
         os.symlink("/etc", os.path.join(self.folder, "link"))

@@ -30,6 +30,24 @@ KEPT = [
 
 
 class Written(ToolTest):
+    def test_paths_that_are_too_long(self):
+        for path, expected in [
+            ("d/" * 600 + "f", "[write_file: the path goes through more than 500 folders]"),
+            ("d/" * 5000 + "f", "[write_file: the path is longer than 4096 bytes]"),
+            ("ü" * 2049, "[write_file: the path is longer than 4096 bytes]"),
+        ]:
+            with self.subTest(expected):
+                self.assertEqual(self.output("write_file", path=path, content="x"), expected)
+        deep = "d/" * 400 + "f"
+        self.assertEqual(self.output("write_file", path=deep, content="x"), f"[created {deep}: 1 line]")
+
+    def test_a_chain_of_links(self):
+        """Python follows it to its end, before 3.13 (or so) by calling itself."""
+        for number in range(1200):
+            os.symlink(f"{number + 1}", self.path(str(number)))
+        self.assertIn(self.output("write_file", path="0", content="x"),
+                      ("[created 0: 1 line]", "[write_file: 0: Too many levels of symbolic links]"))
+
     def test_a_new_file_with_its_parents(self):
         result = self.run_tool("write_file", path="a/b/c.txt", content="one\ntwo")
         self.assertEqual((result.output, result.status, result.prose), ("[created a/b/c.txt: 2 lines]", events.COMPLETED, True))
