@@ -36,16 +36,17 @@ _started = threading.Condition(_lock)
 def start(argv, cwd=None, env=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) -> Child:
     """Starts a program in a session and group of its own, listed with the guardian. Raises OSError as Popen does.
 
-    It inherits no descriptor but the three given. `stderr` may be subprocess.STDOUT.
+    It inherits no descriptor but the three given. `stdin` is subprocess.DEVNULL or PIPE; `stderr` may be STDOUT.
     """
     global _starting
     with _lock:
         _starting += 1
     try:
         system.guard()
-        process = subprocess.Popen(argv, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr, close_fds=True,
-                                   **system.options)
-        return Child(process)
+        process = system.popen(argv, stdin, cwd=cwd, env=env, stdout=stdout, stderr=stderr, close_fds=True, **system.options)
+        child = Child(process)
+        system.open_gate(process, stdin)
+        return child
     finally:
         with _lock:
             _starting -= 1

@@ -5,12 +5,16 @@ was killed, it sends TERM to the groups still on its list, and KILL a second lat
 that a signal to mm's group or a closed terminal does not reach it, ignores what can be ignored, holds none of mm's
 streams (a client may wait for them to close), stands in / and knows nothing of mm's environment.
 
-If it is killed, the next write fails and a new one is started and told the whole list. Between the start of a program and
-its number's arrival in the pipe lies about a millisecond in which a SIGKILL of mm would leave it alone.
+If it is killed, the next write fails and a new one is started and told the whole list.
+
+A program must not begin before it is on the list, or a SIGKILL of mm in between would leave it alone. So each starts as a
+shell that waits for a line on its stdin and then becomes the program; when mm is killed before it has sent the line, the
+shell reads the end and that was all. Programs that start a session of their own escape.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal as signals
 import subprocess
@@ -35,6 +39,9 @@ sleep 1
 for group in $groups; do kill -s KILL -- "-$group"; done
 """
 
+# The shell that waits at the gate; the program's own stdin is the null device, or what follows the line.
+_GATE = {subprocess.DEVNULL: 'read -r line && exec "$@" </dev/null', subprocess.PIPE: 'read -r line && exec "$@"'}
+
 _SIGNALS = {"TERM": signals.SIGTERM, "KILL": signals.SIGKILL, "PROBE": 0}
 
 
@@ -54,6 +61,19 @@ class Posix:
         with self._lock:
             if self._guardian is None:
                 self._start_guardian()
+
+    def popen(self, argv, stdin, **more) -> subprocess.Popen:
+        _check_program(argv[0], more.get("cwd"), more.get("env"))
+        return subprocess.Popen(["/bin/sh", "-c", _GATE[stdin], "sh", *argv], stdin=subprocess.PIPE, **more)
+
+    def open_gate(self, process: subprocess.Popen, stdin) -> None:
+        try:
+            os.write(process.stdin.fileno(), b"\n")
+        except OSError:
+            pass  # it was ended before it began
+        if stdin == subprocess.DEVNULL:
+            process.stdin.close()
+            process.stdin = None
 
     def adopt(self, process: subprocess.Popen) -> None:
         with self._lock:
@@ -137,3 +157,17 @@ def _exists(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _check_program(program, cwd, env) -> None:
+    """Raises the OSError that Popen would, because here it finds nothing but the shell."""
+    import shutil
+
+    if os.path.dirname(program):
+        program = os.path.join(cwd or "", program)
+        if not os.path.exists(program):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
+        if os.path.isdir(program) or not os.access(program, os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), program)
+    elif shutil.which(program, path=(env or os.environ).get("PATH", os.defpath)) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)

@@ -28,6 +28,13 @@ class Windows:
     def guard(self) -> None:
         """Each job guards itself."""
 
+    def popen(self, argv, stdin, **more) -> subprocess.Popen:
+        """No gate: the moment between the start and the job remains."""
+        return subprocess.Popen(argv, stdin=stdin, **more)
+
+    def open_gate(self, process: subprocess.Popen, stdin) -> None:
+        """Nothing to open."""
+
     def adopt(self, process: subprocess.Popen) -> None:
         self._processes[process.pid] = process
         job = _new_job(process)
