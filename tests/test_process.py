@@ -157,6 +157,7 @@ class Endings(unittest.TestCase):
         folder = support.scratch_folder()
         with ModelServer([bash(command)]) as server, client(server) as editor:
             pid = self.running_command(editor, folder)
+            time.sleep(0.1)  # the guardian hears of a command a moment after its start
             end(editor)
             start = time.monotonic()
             code = editor.wait()

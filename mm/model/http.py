@@ -157,22 +157,24 @@ class _Connection(http.client.HTTPConnection):
     def __init__(self, host: str, line: Line, timeout=None):
         super().__init__(host)
         self._line = line
+        self._parts = []
 
     def connect(self):
         self.sock = self._line.connect(self.host, self.port)
 
     def request(self, *arguments, **named):
+        if self.sock is None:
+            self.connect()
         try:
             super().request(*arguments, **named)
+            self._line.send(b"".join(self._parts))  # head and body in one piece: the server wakes once
         except (BrokenPipeError, ConnectionResetError, ConnectionAbortedError):
             # The server has refused before it read the whole body and hung up. Its reason is there to be read.
             if self.sock is None:
                 raise
 
     def send(self, data):
-        if self.sock is None:
-            self.connect()
-        self._line.send(data)
+        self._parts.append(data)
 
 
 class _TlsConnection(_Connection):
@@ -192,7 +194,8 @@ class _TlsConnection(_Connection):
             raise ConnectTimeout() from None
         self.sock.settimeout(timeout)
 
-    send = http.client.HTTPConnection.send  # what waits below TLS says nothing about what can be sent
+    # What waits below TLS says nothing about what can be sent.
+    request, send = http.client.HTTPConnection.request, http.client.HTTPConnection.send
 
 
 class _Handler(urllib.request.HTTPHandler):

@@ -1,14 +1,16 @@
 """bash: one command line in a shell, in a process group of its own.
 
-Threads of a call: a *waiter* blocks until the shell has exited; a *pump* moves what the group writes into an Output; the
-turn's thread waits for the waiter, the timeout or the cancel. The answer is given when the shell has exited. Children that
-it left in the background hold the pipe open, so the pump is not waited for beyond a moment: it goes on in the background,
-which saves them from a broken pipe and fills their log. Both threads are daemons.
+Threads of a call: a *pump* moves what the group writes into an Output and then waits for the shell's exit; the turn's
+thread waits for that, the timeout or the cancel. A command that is not over at once gets a *waiter* too, which blocks until
+the shell has exited, because children that it left in the background hold the pipe open. The answer is given when the
+shell has exited; the pump is not waited for beyond a moment then: it goes on in the background, which saves those children
+from a broken pipe and fills their log. Both threads are daemons.
 """
 
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import shutil
 import signal
@@ -36,6 +38,8 @@ COMMAND_LIMIT = 128 * 1024
 GRACE = 2.0
 DRAIN = 0.3
 LIVE = 0.25
+# Seconds after which a command is not over at once.
+PUMP_ALONE = 0.02
 # A NUL within so many bytes from the start makes an output binary.
 BINARY_PROBE = 8 * 1024
 
@@ -69,7 +73,7 @@ def prepare(arguments, space):
 
 def find_shell(wanted):
     """The path of the shell that `bash.shell` names. Raises ToolError where there is none."""
-    found = shutil.which(os.path.expanduser(wanted))
+    found = _which(os.path.expanduser(wanted), os.environ.get("PATH"))
     if wanted != "bash":
         if found is None:
             raise ToolError(f"[{NAME}: bash.shell is {wanted}, and there is no such program]")
@@ -80,6 +84,12 @@ def find_shell(wanted):
         if found is None:
             raise ToolError(f"[{NAME}: no bash found; install Git for Windows or set bash.shell]")
     return found or "/bin/sh"
+
+
+@functools.lru_cache(maxsize=8)
+def _which(program, path):
+    """shutil.which, asked once: it looks into every folder of the PATH."""
+    return shutil.which(program, path=path)
 
 
 def _too_long():
@@ -119,8 +129,7 @@ class _Run:
         self._child = _start(self._argv, self._space.cwd)
         finished = False
         try:
-            for work in (self._wait, self._pump):
-                threading.Thread(target=work, name=f"bash{work.__name__} {self._child.pid}", daemon=True).start()
+            self._begin(self._pump)
             with cancel.on_cancel(self._child.end):
                 stopped = self._watch(cancel, progress)
                 cancel.wait(self._drained, DRAIN)
@@ -131,6 +140,9 @@ class _Run:
             if not finished:
                 self._child.end(GRACE)
             self._output.forget(self._keep_log)
+
+    def _begin(self, work):
+        threading.Thread(target=work, name=f"bash{work.__name__} {self._child.pid}", daemon=True).start()
 
     def _wait(self):
         self._child.process.wait()
@@ -148,10 +160,13 @@ class _Run:
                     self._over.set()
         self._output.close()
         self._drained.set()
+        self._wait()
 
     def _watch(self, cancel, progress):
         """Waits for the end and shows the output meanwhile; returns the sentence that says why mm ended it, or None."""
         deadline, shown = time.monotonic() + self._timeout, 0
+        if not cancel.wait(self._over, PUMP_ALONE):
+            self._begin(self._wait)
         while True:
             left = deadline - time.monotonic()
             if left <= 0:

@@ -7,9 +7,11 @@ streams (a client may wait for them to close), stands in / and knows nothing of 
 
 If it is killed, the next write fails and a new one is started and told the whole list.
 
-A program must not begin before it is on the list, or a SIGKILL of mm in between would leave it alone. So each starts as a
-shell that waits for a line on its stdin and then becomes the program; when mm is killed before it has sent the line, the
-shell reads the end and that was all. Programs that start a session of their own escape.
+A program that mm talks to does not begin before it is on the list: it starts as a shell that waits for a line on its stdin
+and then becomes the program, and when mm is killed before it has sent the line, the shell reads the end and that was all. A
+command (stdin is the null device) does not wait, because that would add a millisecond to every tool call: between its
+start and its number's arrival in the pipe lies a moment, far below a millisecond on a machine that is not busy, in which a
+SIGKILL of mm leaves it alone. Programs that start a session of their own escape.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ sleep 1
 for group in $groups; do kill -s KILL -- "-$group"; done
 """
 
-# The shell that waits at the gate; the program's own stdin is the null device, or what follows the line.
-_GATE = {subprocess.DEVNULL: 'read -r line && exec "$@" </dev/null', subprocess.PIPE: 'read -r line && exec "$@"'}
+# The shell that waits at the gate; the program reads what follows the line.
+_GATE = 'read -r line && exec "$@"'
 
 _SIGNALS = {"TERM": signals.SIGTERM, "KILL": signals.SIGKILL, "PROBE": 0}
 
@@ -63,17 +65,17 @@ class Posix:
                 self._start_guardian()
 
     def popen(self, argv, stdin, **more) -> subprocess.Popen:
-        _check_program(argv[0], more.get("cwd"), more.get("env"))
-        return subprocess.Popen(["/bin/sh", "-c", _GATE[stdin], "sh", *argv], stdin=subprocess.PIPE, **more)
+        if stdin == subprocess.PIPE:
+            _check_program(argv[0], more.get("cwd"), more.get("env"))
+            argv = ["/bin/sh", "-c", _GATE, "sh", *argv]
+        return subprocess.Popen(argv, stdin=stdin, **more)
 
     def open_gate(self, process: subprocess.Popen, stdin) -> None:
-        try:
-            os.write(process.stdin.fileno(), b"\n")
-        except OSError:
-            pass  # it was ended before it began
-        if stdin == subprocess.DEVNULL:
-            process.stdin.close()
-            process.stdin = None
+        if stdin == subprocess.PIPE:
+            try:
+                os.write(process.stdin.fileno(), b"\n")
+            except OSError:
+                pass  # it was ended before it began
 
     def adopt(self, process: subprocess.Popen) -> None:
         with self._lock:

@@ -2,7 +2,7 @@
 
     options                       what Popen needs so that the program leads a group of its own
     guard()                       makes sure that there is a guardian, before a program is started
-    popen(argv, stdin, **more)    starts a program that does nothing until open_gate(); stdin is DEVNULL or PIPE
+    popen(argv, stdin, **more)    starts a program; one with a PIPE for stdin does nothing until open_gate()
     adopt(process)                a program was started: its group is on the guardian's list
     open_gate(process, stdin)     lets it begin
     signal(pid, signal, reaped)   TERMINATE, KILL or PROBE to the group; whether there was one; `reaped` says that its
