@@ -44,7 +44,7 @@ import ast, json, os, shutil, subprocess, sys, tempfile, zipfile
 # The rooms whose imports, and the imports of those, make a part. A room belongs to the first part that has it.
 PARTS = {"start": ("mm.cli", "mm.config", "mm.fronts.acp.server"),
          "session": ("mm.engine.agent", "mm.fronts.acp.open_session"),
-         "settings": ("mm.config_file", "mm.schema", "mm.trust"),
+         "settings": ("mm.config_file", "mm.schema", "mm.trust", "mm.entries", "mm.regular_file"),
          "prompt": ("mm.fronts.acp.prompting", "mm.model.servers"),
          "kept": ("mm.conversation.store", "mm.fronts.acp.replay")}
 
