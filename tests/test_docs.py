@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import unittest
@@ -60,6 +61,16 @@ class Documentation(unittest.TestCase):
         for name in ("zed", "jetbrains", "codecompanion", "avante", "agent-shell", "acpx"):
             with self.subTest(name):
                 self.assert_holds(read("README.md"), editors.block(name, command))
+
+    def test_the_picture_shows_what_the_demo_prints(self):
+        folder = support.scratch_folder()
+        for name in ("LICENSE", "README.md", "hello.py"):
+            with open(os.path.join(folder, name), "w"):
+                pass
+        done = support.run("--demo", "-p", "list the files", cwd=folder)
+        shown = re.findall(r">([^<>]+)</text>", read("docs/picture.svg"))
+        printed = [line for line in (done.stderr + done.stdout).splitlines() if line]
+        self.assertEqual([html.unescape(line) for line in shown[1:-1]], printed)
 
     def test_the_architecture_names_every_room(self):
         text = read("docs/architecture.md")
