@@ -20,8 +20,9 @@ BESIDE = ("tests.test_transcripts.", "tests.test_zipapp.", "tests.tools.", "test
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PASSED, SKIPPED, FAILED = "passed", "skipped", "failed"
-# Seconds for one test, and all that come before it in the other process.
-DEADLINE = 600
+# Seconds for one test, and all that come before it in the other process; then that is over, so that one that hangs is the
+# only one to be waited for.
+DEADLINE = 180
 
 
 def beside(suite: unittest.TestSuite) -> unittest.TestSuite:
@@ -60,7 +61,9 @@ class _OtherProcess:
     def outcome(self, test_id: str):
         """(PASSED, SKIPPED or FAILED, the text that goes with it), waiting for it if need be."""
         with self._news:
-            self._news.wait_for(lambda: test_id in self._outcomes or self._ended, DEADLINE)
+            if not self._news.wait_for(lambda: test_id in self._outcomes or self._ended, DEADLINE):
+                self._process.kill()
+                self._ended = True
             return self._outcomes.get(test_id) or (FAILED, "the other process never told of this test")
 
     def _read(self) -> None:
