@@ -1,10 +1,11 @@
-"""All that a front end is told (events) and asked (a permission). Values only, no I/O.
+"""All that a front end is told (events) and asked (a permission, a form). Values only, no I/O.
 
 The engine emits events in pairs: every ToolPending is followed by exactly one ToolEnded with the same `ref`, on every
 path. A front end is any object with two methods:
 
     emit(event)                  told; must not raise
     ask(permission, cancel)      asked; returns ALLOW, ALLOW_ALWAYS, REJECT or NEVER, raises Cancelled
+    fill_in(form, cancel)        asked; returns a FormAnswer, raises Cancelled
 """
 
 from __future__ import annotations
@@ -45,3 +46,15 @@ WindowUse = namedtuple("WindowUse", "used size")
 
 # What a front end is asked before a gated tool runs: the pending call and what it would do, as a Diff or as text.
 Permission = namedtuple("Permission", "pending diff text")
+
+# What a front end asks the user on behalf of a running call (`ref`), or of an agent that was asked by it: `message` is one line,
+# `schema` a JSON Schema of one flat object whose properties are the questions, as ACP's form mode has it.
+Form = namedtuple("Form", "ref message schema")
+
+# The user's answer: `content` holds the values by property name where `action` is ACCEPTED.
+FormAnswer = namedtuple("FormAnswer", "action content")
+FormAnswer.__new__.__defaults__ = ({},)
+ACCEPTED, DECLINED, FORM_CANCELLED, UNAVAILABLE = "accept", "decline", "cancel", "unavailable"
+
+# The plan as the user sees it: `entries` are (text, status) with status "pending", "in_progress" or "completed".
+PlanChanged = namedtuple("PlanChanged", "entries")

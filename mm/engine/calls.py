@@ -125,7 +125,7 @@ class Calls:
         except ToolError as problem:
             self._announce(ref, tool.name, registry.call_title(tool, values), tool.kind, values, self._paths(tool, values))
             return _failed(str(problem))
-        pending = self._announce(ref, tool.name, action.title, tool.kind, values, action.paths)
+        pending = self._announce(ref, tool.name, action.title, action.kind or tool.kind, values, action.paths)
         permission = Permission(pending, action.diff, action.text)
         if not self._session.gate.permits(permission, action.asks, self._front, self._cancel):
             self._rejections += 1
@@ -142,6 +142,7 @@ class Calls:
 
     def _run(self, ref: str, tool, values: dict, action) -> Result:
         self._front.emit(ToolStarted(ref))
+        self._session.workspace.ref = ref
         self._count(tool.name)
         progress = _Progress(self._front, ref)
         begin = time.monotonic()

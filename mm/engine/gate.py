@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from mm.cancel import Cancel
 from mm.events import ALLOW, ALLOW_ALWAYS, NEVER, Permission
+from mm.tools.tool import ALWAYS
 
 ASK_THE_USER = "[stop and ask the user what they want]"
 
@@ -22,7 +23,7 @@ class Gate:
         self._always = {}
 
     def permits(self, permission: Permission, asks: bool, front, cancel: Cancel) -> bool:
-        """Whether the call may run. `asks`: whether this call needs a yes at all when yolo is off. Raises Cancelled.
+        """Whether the call may run. `asks`: whether it needs a yes when yolo is off, ALWAYS: also when it is on. Raises Cancelled.
 
         Only a known allow is a yes; `never` also covers the calls of that tool that would not have asked.
         """
@@ -30,7 +31,7 @@ class Gate:
         remembered = self._always.get(name)
         if remembered:
             return remembered == ALLOW_ALWAYS
-        if self._yolo or not asks:
+        if not asks or self._yolo and asks != ALWAYS:
             return True
         answer = front.ask(permission, cancel)
         cancel.check()

@@ -81,7 +81,7 @@ class _Turn:
         """Runs to the end; returns the stop reason."""
         server = self._agent.server(self._cancel)
         self._session.open(self._cancel, self._agent.window.size)
-        self._session.workspace.cancel = self._cancel
+        self._session.workspace.cancel, self._session.workspace.front = self._cancel, self._front
         if not self._accepted(prompt):
             return END_TURN
         self._agent.window.look(server)

@@ -13,7 +13,7 @@ from mm.text import replace_surrogates
 from mm.tools.tool import BadArguments
 
 _NOT_JSON = "[{0}: the arguments are not valid JSON ({1}). Call {0} again with one JSON object.]"
-_EXPECTED = {"string": "a string", "integer": "a number", "number": "a number", "boolean": "true or false"}
+_EXPECTED = {"string": "a string", "integer": "a number", "number": "a number", "boolean": "true or false", "array": "a list"}
 
 
 def parse_arguments(tool, raw) -> dict:
@@ -23,20 +23,25 @@ def parse_arguments(tool, raw) -> dict:
     Raises BadArguments.
     """
     given = raw if isinstance(raw, dict) else _decode(tool, raw)
+    return given if tool.schema is not None else _fitted(tool, tool.parameters, given)
+
+
+def _fitted(tool, parameters, given, where="") -> dict:
+    """The values in `given` that belong to `parameters`; `where` precedes their names in a complaint."""
     names = {plain_name(name): parameter.name
-             for parameter in reversed(tool.parameters) for name in parameter.aliases}
-    names.update((plain_name(parameter.name), parameter.name) for parameter in tool.parameters)
+             for parameter in reversed(parameters) for name in parameter.aliases}
+    names.update((plain_name(parameter.name), parameter.name) for parameter in parameters)
     found = {}
     for key, value in given.items():
         name = names.get(plain_name(str(key)))
         if name is not None and value is not None and (key == name or name not in found):
             found[name] = value
     arguments = {}
-    for parameter in tool.parameters:
+    for parameter in parameters:
         if parameter.name in found:
-            arguments[parameter.name] = _fit(tool, parameter, found[parameter.name])
+            arguments[parameter.name] = _fit(tool, parameter, found[parameter.name], where)
         elif parameter.required:
-            raise BadArguments(f'[{tool.name}: missing parameter "{parameter.name}"]')
+            raise BadArguments(f'[{tool.name}: {where}missing parameter "{parameter.name}"]')
     return arguments
 
 
@@ -68,13 +73,38 @@ def _load(tool, text):
     raise BadArguments(_NOT_JSON.format(tool.name, problem))
 
 
-def _fit(tool, parameter, value):
+def _fit(tool, parameter, value, where):
     """`value` in the parameter's type, coerced where its meaning is plain."""
     try:
+        if parameter.type == "array":
+            return [_element(tool, parameter, element, number) for number, element in enumerate(_list(value), 1)]
         return _COERCE[parameter.type](value)
     except (ValueError, OverflowError):
         expected = _EXPECTED[parameter.type]
-        raise BadArguments(f'[{tool.name}: "{parameter.name}" must be {expected}]') from None
+        raise BadArguments(f'[{tool.name}: {where}"{parameter.name}" must be {expected}]') from None
+
+
+def _element(tool, parameter, value, number):
+    """One element of a list; a text alone where an object is expected is the object's first parameter."""
+    if not parameter.items:
+        return _string(value)
+    if not isinstance(value, dict):
+        value = {parameter.items[0].name: value}
+    return _fitted(tool, parameter.items, value, f"{parameter.name} {number}: ")
+
+
+def _list(value):
+    """A list; also one that was sent as JSON text, and one element that was sent without its list."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            pass
+    if isinstance(value, (str, dict)):
+        return [value]
+    if not isinstance(value, list):
+        raise ValueError
+    return value
 
 
 def _string(value):

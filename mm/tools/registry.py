@@ -27,16 +27,26 @@ def to_wire(tools) -> list:
 
 
 def _to_wire(tool):
-    properties = {parameter.name: _property(parameter) for parameter in tool.parameters}
-    required = [parameter.name for parameter in tool.parameters if parameter.required]
-    schema = {"type": "object", "properties": properties, "required": required}
+    schema = _object(tool.parameters) if tool.schema is None else tool.schema
     function = {"name": tool.name, "description": tool.description, "parameters": schema}
     return {"type": "function", "function": function}
 
 
+def _object(parameters):
+    properties = {parameter.name: _property(parameter) for parameter in parameters}
+    required = [parameter.name for parameter in parameters if parameter.required]
+    return {"type": "object", "properties": properties, "required": required}
+
+
 def _property(parameter):
-    told = {"type": parameter.type, "description": parameter.description}
-    return dict(told, enum=list(parameter.choices)) if parameter.choices else told
+    told = {"type": parameter.type}
+    if parameter.description:
+        told["description"] = parameter.description
+    if parameter.choices:
+        told["enum"] = list(parameter.choices)
+    if parameter.type == "array":
+        told["items"] = _object(parameter.items) if parameter.items else {"type": "string"}
+    return told
 
 
 def find(tools, name):

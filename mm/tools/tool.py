@@ -14,18 +14,24 @@ from __future__ import annotations
 from collections import namedtuple
 
 # `kind` is ACP's tool kind: "execute", "read", "edit", "fetch", "other". `parameters` is a tuple of Parameter.
-# `subject` names the parameter that the title shows ("bash: ls -la").
-Tool = namedtuple("Tool", "name description kind parameters subject prepare")
+# `subject` names the parameter that the title shows ("bash: ls -la"). `schema` is None, or a JSON Schema that is sent to the
+# model in the place of `parameters`: a tool from elsewhere, which checks its arguments itself.
+Tool = namedtuple("Tool", "name description kind parameters subject prepare schema")
+Tool.__new__.__defaults__ = (None,)
 
-# `type` is "string", "integer", "number" or "boolean"; `aliases` are other names that models use for it; `choices` are the
-# values that the model is told of, all where there are none: what else it sends is the tool's to answer.
-Parameter = namedtuple("Parameter", "name type description required aliases choices")
-Parameter.__new__.__defaults__ = (True, (), ())
+# `type` is "string", "integer", "number", "boolean" or "array"; `aliases` are other names that models use for it; `choices`
+# are the values that the model is told of, all where there are none: what else it sends is the tool's to answer. `items` is
+# what an array holds: a tuple of Parameters for flat objects, else texts.
+Parameter = namedtuple("Parameter", "name type description required aliases choices items")
+Parameter.__new__.__defaults__ = (True, (), (), ())
 
-# What a call will do. `title` is one line; `paths` absolute; `asks` whether the gate asks when yolo is off; `diff` an
-# events.Diff or None and `text` a str or None for the dialog; `run(cancel, progress)` does it, where
-# `progress(tail)` may be called with the cleaned end of the output so far, from any thread, until run returns.
-Action = namedtuple("Action", "title paths asks diff text run")
+# What a call will do. `title` is one line; `paths` absolute; `asks` whether the gate asks when yolo is off, ALWAYS where it asks
+# even when it is on; `diff` an events.Diff or None and `text` a str or None for the dialog; `run(cancel, progress)` does it,
+# where `progress(tail)` may be called with the cleaned end of the output so far, from any thread, until run returns. `kind` is
+# the tool's unless the call has one of its own.
+Action = namedtuple("Action", "title paths asks diff text run kind")
+Action.__new__.__defaults__ = (None,)
+ALWAYS = "always"
 
 # `output` is what the model reads; `status` events.COMPLETED or FAILED; `diff` an events.Diff or None; `prose` as in
 # events.ToolEnded.

@@ -32,7 +32,8 @@ class Workspace:
 
     `window` is the model's context in tokens, 0 while unknown; it lowers the output limits.
     `seen` maps real paths to the sha256 of the bytes that the model knows whole: read to the end or written by it.
-    `cancel` is that of the turn that runs, which sets it.
+    `cancel` is that of the turn that runs, `front` its front end (mm.events), None where nobody can be asked, and `ref` its
+    running call: the turn sets them.
     `failed_edits` maps real paths to the number of edits that failed there in a row.
     `skills_read` holds the names of the skills whose text stands in the conversation; whoever removes it from there
     clears them.
@@ -43,10 +44,20 @@ class Workspace:
         self.config = config
         self.window = window
         self.cancel = Cancel()
+        self.front = self.ref = None
         self.seen = {}
         self.failed_edits = {}
         self.skills_read = set()
+        self._closing = []
         self._parts = {}  # real path -> (sha256, set of line numbers shown so far), for files seen in part
+
+    def on_close(self, close) -> None:
+        """`close()` is called when the session ends or forgets: programs that a tool keeps running end then."""
+        self._closing.append(close)
+
+    def close(self) -> None:
+        while self._closing:
+            self._closing.pop()()
 
     def shown_limit(self, limit: int) -> int:
         """How many characters of `limit` a result may have in this model's window."""

@@ -7,6 +7,7 @@ import unittest
 from mm.cancel import Cancel, Cancelled
 from mm.engine import gate
 from mm.events import ALLOW, ALLOW_ALWAYS, NEVER, REJECT, Permission, ToolPending
+from mm.tools.tool import ALWAYS
 
 
 class Answers:
@@ -32,6 +33,13 @@ class Gate(unittest.TestCase):
 
     def test_a_free_tool_asks_nobody(self):
         self.assertTrue(self.permits(gate.Gate(False), "read_file", Answers(), asks=False))
+
+    def test_what_always_asks_asks_under_yolo_too(self):
+        subject, front = gate.Gate(True), Answers(REJECT, ALLOW_ALWAYS)
+        self.assertFalse(self.permits(subject, "mcp__a__b", front, asks=ALWAYS))
+        self.assertTrue(self.permits(subject, "mcp__a__b", front, asks=ALWAYS))
+        self.assertTrue(self.permits(subject, "mcp__a__b", front, asks=ALWAYS))
+        self.assertEqual(front.answers, [])
 
     def test_one_answer_counts_once(self):
         subject, front = gate.Gate(False), Answers(ALLOW, REJECT)

@@ -17,6 +17,29 @@ PROBE = Tool("probe", "", "other", (
     Parameter("all", "boolean", "", False, ("replace_all",)),
 ), "path", None)
 
+LISTS = Tool("lists", "", "other", (
+    Parameter("names", "array", "", False),
+    Parameter("questions", "array", "", False, (), (), (
+        Parameter("text", "string", ""), Parameter("options", "array", "", False), Parameter("count", "integer", "", False))),
+), "names", None)
+
+LISTS_ACCEPTED = [
+    ({"names": ["a", 7]}, {"names": ["a", "7"]}),
+    ({"names": '["a", "b"]'}, {"names": ["a", "b"]}),  # a list as JSON text
+    ({"names": "a, b"}, {"names": ["a, b"]}),  # one element without its list
+    ({"names": []}, {"names": []}),
+    ({"questions": [{"Text": "x", "options": ["y"], "other": 1}]}, {"questions": [{"text": "x", "options": ["y"]}]}),
+    ({"questions": {"text": "x", "count": "3"}}, {"questions": [{"text": "x", "count": 3}]}),
+    ({"questions": ["x"]}, {"questions": [{"text": "x"}]}),
+]
+
+LISTS_REFUSED = [
+    ({"names": 7}, '[lists: "names" must be a list]'),
+    ({"names": [["a"]]}, '[lists: "names" must be a list]'),
+    ({"questions": [{"text": "x"}, {"count": 1}]}, '[lists: questions 2: missing parameter "text"]'),
+    ({"questions": [{"text": "x", "count": "many"}]}, '[lists: questions 1: "count" must be a number]'),
+]
+
 ACCEPTED = [
     ('{"path": "a"}', {"path": "a"}),
     ({"path": "a"}, {"path": "a"}),
@@ -66,16 +89,28 @@ REFUSED = [
 
 class Arguments(unittest.TestCase):
     def test_what_is_plain_is_accepted(self):
-        for raw, expected in ACCEPTED:
-            with self.subTest(raw=raw):
-                self.assertEqual(parse_arguments(PROBE, raw), expected)
+        for tool, table in ((PROBE, ACCEPTED), (LISTS, LISTS_ACCEPTED)):
+            for raw, expected in table:
+                with self.subTest(raw=raw):
+                    self.assertEqual(parse_arguments(tool, raw), expected)
 
     def test_the_rest_is_refused_with_a_sentence(self):
-        for raw, expected in REFUSED:
-            with self.subTest(raw=str(raw)[:80]):
-                with self.assertRaises(BadArguments) as caught:
-                    parse_arguments(PROBE, raw)
-                self.assertEqual(str(caught.exception), expected)
+        for tool, table in ((PROBE, REFUSED), (LISTS, LISTS_REFUSED)):
+            for raw, expected in table:
+                with self.subTest(raw=str(raw)[:80]):
+                    with self.assertRaises(BadArguments) as caught:
+                        parse_arguments(tool, raw)
+                    self.assertEqual(str(caught.exception), expected)
+
+    def test_a_tool_with_a_schema_of_its_own_gets_the_object_as_it_came(self):
+        tool = Tool("theirs", "", "other", (), "", None, {"type": "object"})
+        self.assertEqual(parse_arguments(tool, '{"a_b": [1, null]}'), {"a_b": [1, None]})
+        self.assertEqual(registry.to_wire([tool])[0]["function"]["parameters"], {"type": "object"})
+
+    def test_lists_are_told_with_what_they_hold(self):
+        parameters = registry.to_wire([LISTS])[0]["function"]["parameters"]["properties"]
+        self.assertEqual(parameters["names"], {"type": "array", "items": {"type": "string"}})
+        self.assertEqual(parameters["questions"]["items"]["required"], ["text"])
 
     def test_a_number_beyond_all_limits_is_refused(self):
         with self.assertRaises(BadArguments):
