@@ -18,9 +18,14 @@ from mm.model import chat
 
 EMPTY_ANSWER = "the model at %s sent an empty answer"
 EMPTY_CUT_ANSWER = "the model at %s was cut before it said anything: the conversation may fill its context window"
+FULL_WINDOW = "the model at %s said nothing: the conversation fills its context window (%d tokens)"
 THOUGHT_TOO_LONG = "[you thought for too long: act now with a tool or answer]"
+ONLY_THOUGHT = "[you thought and then said nothing: act now with a tool or answer]"
 # Stands for an answer that was cut before its first word: templates want something between two user messages.
 NOTHING_SAID = "[cut]"
+# An empty answer to a prompt that takes this part of the window, or whose counts add up to a window as servers round them, is
+# the window's fault and not the model's.
+FULL_PART, LEAST_ROUND_WINDOW = 0.95, 1024
 
 # What came of a request. `calls`: (its place in the history, what the model sent) each; `finish`: the finish reason; `cut`:
 # None, or the note for the model that says why its answer was cut off.
@@ -44,9 +49,12 @@ class Asking:
         try:
             with contextlib.closing(pieces):
                 stream.read(pieces)
+            full = 0 if stream.said_something else self._full_window(stream.usage)
+            if stream.thought and not stream.said_something and stream.finish != "length" and not full:
+                stream.cut = ONLY_THOUGHT
         finally:
             places = [self._place(call) for call in stream.calls]
-            text = stream.text or (NOTHING_SAID if stream.cut else "")
+            text = stream.text if stream.text.strip() else NOTHING_SAID if stream.cut else ""
             if text or places:
                 session.messages.append(history.assistant_message(text, stream.thought, places))
         if stream.usage:
@@ -54,14 +62,25 @@ class Asking:
             self.count(stream.usage)
         if stream.cut == THOUGHT_TOO_LONG:
             self._longest_thought = 0
-        if not stream.text and not places and not stream.cut:
-            raise _empty(self._server.url, stream.finish)
+        if full:
+            raise _problem(FULL_WINDOW % (self._server.url, full))
+        if not stream.said_something:
+            raise _problem((EMPTY_CUT_ANSWER if stream.finish == "length" else EMPTY_ANSWER) % self._server.url)
         return Answer(list(zip(places, stream.calls)), stream.finish, stream.cut)
 
     def count(self, usage) -> None:
         """Takes the server's counts of a request of this session, and tells them."""
         self._session.count(usage)
         self._front.emit(WindowUse((usage.input or 0) + (usage.output or 0), self._agent.window.size))
+
+    def _full_window(self, usage) -> int:
+        """The window that a request without an answer has filled, as far as the counts tell; 0 where it has not."""
+        if not (usage and usage.input):
+            return 0
+        window, total = self._agent.window.size, usage.input + (usage.output or 0)
+        if window and usage.input >= FULL_PART * window:
+            return window
+        return total if total >= LEAST_ROUND_WINDOW and total & (total - 1) == 0 else 0
 
     def _place(self, call) -> dict:
         """The call as the history keeps it, under its number."""
@@ -86,6 +105,11 @@ class _Stream:
     def thought(self) -> str:
         """The reasoning to keep; one that was cut for its length has led nowhere."""
         return "" if self.cut == THOUGHT_TOO_LONG else "".join(self._thoughts)
+
+    @property
+    def said_something(self) -> bool:
+        """Whether there is anything to go on with: a text, a call, or a note about why it was cut off."""
+        return bool(self.calls or self.cut or self.text.strip())
 
     def read(self, pieces) -> None:
         """Takes the pieces one by one; stops before the end when the answer has to be cut."""
@@ -118,7 +142,7 @@ class _Stream:
         return self.cut is not None
 
 
-def _empty(url: str, finish) -> UserError:
-    problem = UserError((EMPTY_CUT_ANSWER if finish == "length" else EMPTY_ANSWER) % url)
+def _problem(line: str) -> UserError:
+    problem = UserError(line)
     problem.kind = "empty"
     return problem

@@ -16,7 +16,7 @@ from mm import log
 from mm.cancel import Cancel, Cancelled
 from mm.conversation import history
 from mm.engine import hooks, loops
-from mm.engine.asking import NOTHING_SAID, Asking
+from mm.engine.asking import NOTHING_SAID, ONLY_THOUGHT, Asking
 from mm.engine.calls import CUT, Calls
 from mm.engine.compact import Compactor
 from mm.errors import UserError
@@ -30,6 +30,7 @@ MALFORMED_LIMIT = 3
 # llama.cpp's words when it cannot parse the call that its model has just written.
 UNREADABLE_CALL = re.compile(r"parse tool call arguments", re.IGNORECASE)
 CALL_AGAIN = "[the arguments of your last tool call are not valid JSON. Call the tool again with one JSON object.]"
+NO_ANSWER = "🛑 stopped: the model thought and gave no answer, twice. Say it in other words, or take another model."
 # An answer that repeats itself is asked for once more with a note; the second one ends the turn.
 REPEATED_LIMIT = 2
 
@@ -75,7 +76,7 @@ class _Turn:
         self._agent, self._session, self._front, self._cancel = agent, session, front, cancel
         self.calls = Calls(agent, session, front, cancel)
         self.stopped = False
-        self._repeated = self._sent_on = self._unreadable = 0
+        self._repeated = self._sent_on = self._unreadable = self._only_thought = 0
 
     def go(self, prompt: str) -> str:
         """Runs to the end; returns the stop reason."""
@@ -177,8 +178,11 @@ class _Turn:
         return self._unreadable <= 2
 
     def _go_on_after(self, note: str) -> None:
-        """The answer was cut off: once more, with a note that says why. One that repeats itself again is the end."""
+        """The answer was cut off or there was none: once more, with a note that says why. The second time is the end."""
         self._repeated += note == loops.REPEATED_NOTE
+        self._only_thought += note == ONLY_THOUGHT
+        if self._only_thought == REPEATED_LIMIT:
+            self._break_off(NO_ANSWER)
         if self._repeated == REPEATED_LIMIT:
             log.line(loops.LOG_LINE % "the answer")
             self._break_off(loops.STOPPED_TEXT)

@@ -7,7 +7,7 @@ import unittest
 
 from mm import config
 from mm.cancel import Cancel
-from mm.engine import calls, turn
+from mm.engine import asking, calls, turn
 from mm.engine.agent import Agent
 from mm.events import ALLOW, COMPLETED, FAILED, REJECT, Text, ToolEnded, ToolPending, ToolStarted
 from tests import support
@@ -220,6 +220,34 @@ class Turn(unittest.TestCase):
             _, session, [outcome] = self.talk(server, "go")
         self.assertIn("empty answer", str(outcome.error))
         self.assertEqual(session.messages, [])
+
+    def test_an_answer_of_nothing_but_white_space_is_an_empty_one(self):
+        with ModelServer([{"text": " \n"}]) as server:
+            _, session, [outcome] = self.talk(server, "go")
+        self.assertIn("empty answer", str(outcome.error))
+        self.assertEqual(session.messages, [])
+
+    def test_reasoning_alone_is_asked_for_an_answer_once(self):
+        with ModelServer([{"thought": "hmm"}], [{"text": "Done."}]) as server:
+            front, session, [outcome] = self.talk(server, "go")
+            first, second = [request.body["messages"] for request in server.wait_requests(2)]
+        self.assertEqual(second[:len(first)], first)
+        self.assertEqual(second[len(first):], [
+            {"role": "assistant", "content": "[cut]", "reasoning_content": "hmm"},
+            {"role": "user", "content": asking.ONLY_THOUGHT}])
+        self.assertEqual((front.text(), outcome.stop_reason, outcome.stopped), ("Done.", "end_turn", False))
+
+    def test_reasoning_alone_twice_ends_the_turn_with_a_line(self):
+        with ModelServer([{"thought": "hmm"}]) as server:
+            front, session, [outcome] = self.talk(server, "go")
+            self.assertEqual(len(server.wait_requests(2)), 2)
+        self.assertEqual((front.text(), outcome.stopped, outcome.error), (turn.NO_ANSWER, True, None))
+
+    def test_an_empty_answer_to_a_full_window_is_the_windows_fault(self):
+        for usage, window in (({"input": 3900, "output": 0}, 4096), ({"input": 4000, "output": 96}, 0)):
+            with self.subTest(window=window), ModelServer([{"thought": "h"}, {"usage": usage}]) as server:
+                _, _, [outcome] = self.talk(server, "go", **{"model.contextWindow": window})
+                self.assertIn("fills its context window (4096 tokens)", str(outcome.error))
 
     def test_a_cancel_ends_the_call_that_runs_and_leaves_none_unanswered(self):
         cancel = Cancel()
