@@ -11,6 +11,7 @@ import time
 import unittest
 
 from mm.skills.catalogue import USE
+from mm.tools.ask_user import NOBODY
 from tests import support
 from tests.fakes.model_server import ModelServer
 from tests.support import Client, alive, environment, wait_until
@@ -342,6 +343,14 @@ class Once(unittest.TestCase):
         done = self.run_mm("--no-yolo", "-p", "run: touch ran")
         self.assertIn("mm: bash needs a permission and there is nobody to ask (use --yolo)", done.stderr)
         self.assertIn("[command rejected by the user]", done.stdout)
+
+    def test_questions_are_not_offered_and_one_is_answered_by_a_word_that_nobody_is_there(self):
+        with ModelServer([{"call": {"name": "ask_user", "arguments": {"questions": ["Which?"]}}}], [{"text": "ok"}]) as server:
+            done = support.run("-p", "go", env=environment(MM_URL=server.url, MM_MODEL="m"))
+            first, second = [request.body for request in server.wait_requests(2)]
+        self.assertNotIn("ask_user", [tool["function"]["name"] for tool in first["tools"]])
+        self.assertEqual(second["messages"][-1]["content"], NOBODY)
+        self.assertEqual((done.returncode, done.stdout), (0, "ok\n"))
 
     def test_exit_codes_and_one_line_errors(self):
         nobody = "http://127.0.0.1:1/v1"

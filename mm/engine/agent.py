@@ -14,15 +14,17 @@ LEADS_OUTSIDE = "⚠️ %s leads out of the folder through a link: sessions are 
 
 
 class Agent:
-    """The process's own state. `demo`: answer with the built-in scripted model instead of a server.
+    """The process's own state. `demo`: answer with the built-in scripted model instead of a server; `can_ask`: whether the
+    front end has a user who can be asked.
 
     Nothing slow happens when it is made: the model server is looked at by the first turn, in that turn's thread.
     """
 
-    def __init__(self, config, demo: bool = False, tap=None):
+    def __init__(self, config, demo: bool = False, tap=None, can_ask: bool = False):
         self.config = config
         self.queue = TurnQueue()
         self.tap = tap
+        self.can_ask = can_ask
         self._demo = demo
         self._server = None
         self._window = None
@@ -37,7 +39,7 @@ class Agent:
             from mm.conversation import store as stores
 
             store = stores.create(folder, session_id, cwd)
-        session = Session(session_id, cwd, self.config, store)
+        session = Session(session_id, cwd, self.config, store, can_ask=self.can_ask)
         session.save(self.model_name)
         return session
 
@@ -49,7 +51,7 @@ class Agent:
         if not folder:
             raise stores.SessionError(LEADS_OUTSIDE % self.config.sessions_dir)
         store, saved = stores.open(folder, session_id, cwd)
-        return Session(session_id, cwd, self.config, store, saved)
+        return Session(session_id, cwd, self.config, store, saved, self.can_ask)
 
     def _sessions_folder(self, cwd: str):
         """Where sessions of `cwd` are kept; None where they are not, or where a link leads out of the folder."""

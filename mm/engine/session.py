@@ -27,7 +27,7 @@ class Session:
     byte for byte, because later requests must begin like the earlier ones. `store` is None where sessions are not kept.
     """
 
-    def __init__(self, session_id: str, cwd: str, config, store=None, saved=None):
+    def __init__(self, session_id: str, cwd: str, config, store=None, saved=None, can_ask: bool = False):
         self.id = session_id
         self.cwd = cwd
         self.store = store
@@ -39,7 +39,7 @@ class Session:
         self.system = None
         self.tools, self.wire_tools = (), []
         self.workspace = self.meter = self.hooks = None
-        self._config = config
+        self._config, self._can_ask = config, can_ask
         self._skills = None
         self._finding_skills = threading.Lock()
         self._told_unsaved = False
@@ -73,7 +73,7 @@ class Session:
         system += catalogue.prompt_section(self.skills())
         if verdict.context:
             system += "\n\n" + verdict.context
-        self.tools = registry.built_in(config, self.skills())
+        self.tools = registry.built_in(config, self.skills(), self._can_ask)
         self.wire_tools = registry.to_wire(self.tools)
         self.workspace = Workspace(self.cwd, config)
         self.meter = Meter(system, self.wire_tools)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mm.text import one_line
-from mm.tools import bash, edit_file, read_file, read_skill, write_file
+from mm.tools import ask_user, bash, edit_file, read_file, read_skill, write_file
 from mm.tools.arguments import plain_name
 from mm.tools.tool import ToolError
 
@@ -11,19 +11,21 @@ from mm.tools.tool import ToolError
 UNKNOWN_KIND = "execute"
 
 
-def built_in(config, skills=()) -> tuple:
+def built_in(config, skills=(), can_ask: bool = True) -> tuple:
     """The tools that the configuration leaves on, always in the same order: the model server caches the prompt.
 
-    `skills` are the session's (skills.catalogue); without any there is nothing to read.
+    `skills` are the session's (skills.catalogue); without any there is nothing to read. `can_ask`: whether there is a user
+    who can be asked.
     """
     reads_skills = (read_skill.tool(skills),) if skills else ()
     tools = (bash.configured(config), edit_file.TOOL, read_file.TOOL) + reads_skills + (write_file.TOOL,)
+    tools += (ask_user.TOOL._replace(offered=can_ask),)
     return tuple(tool for tool in tools if tool.name not in config.tools_disabled)
 
 
 def to_wire(tools) -> list:
     """The tools as a chat-completions request lists them, in flat schemas that small models get right."""
-    return [_to_wire(tool) for tool in tools]
+    return [_to_wire(tool) for tool in tools if tool.offered]
 
 
 def _to_wire(tool):
@@ -57,7 +59,7 @@ def find(tools, name):
     for tool in tools:
         if plain_name(tool.name) == plain_name(name):
             return tool
-    names = ", ".join(tool.name for tool in tools)
+    names = ", ".join(tool.name for tool in tools if tool.offered)
     raise ToolError(f"[there is no tool named {one_line(name)}. Tools: {names}]")
 
 
@@ -71,7 +73,7 @@ def kind_of(tools, name) -> str:
 
 def call_title(tool, arguments) -> str:
     """The one line that stands for a call, from its arguments alone: `bash: ls -la`."""
-    subject = arguments.get(tool.subject)
+    subject = tool.subject(arguments) if callable(tool.subject) else arguments.get(tool.subject)
     if not isinstance(subject, str) or not subject.strip():
         return tool.name
     return f"{tool.name}: {one_line(subject)}"

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections import namedtuple
 
 # `kind` is ACP's tool kind: "execute", "read", "edit", "fetch", "other". `parameters` is a tuple of Parameter.
-# `subject` names the parameter that the title shows ("bash: ls -la"). `schema` is None, or a JSON Schema that is sent to the
-# model in the place of `parameters`: a tool from elsewhere, which checks its arguments itself.
-Tool = namedtuple("Tool", "name description kind parameters subject prepare schema")
-Tool.__new__.__defaults__ = (None,)
+# `subject` names the parameter that the title shows ("bash: ls -la"), or makes that text of the arguments. `schema` is None, or a
+# JSON Schema that is sent to the model in the place of `parameters`: a tool from elsewhere, which checks its arguments itself.
+# One that is not `offered` is there only to answer a model that calls it all the same.
+Tool = namedtuple("Tool", "name description kind parameters subject prepare schema offered")
+Tool.__new__.__defaults__ = (None, True)
 
 # `type` is "string", "integer", "number", "boolean" or "array"; `aliases` are other names that models use for it; `choices`
 # are the values that the model is told of, all where there are none: what else it sends is the tool's to answer. `items` is

@@ -120,9 +120,17 @@ class Arguments(unittest.TestCase):
 class Registry(ToolTest):
     def test_the_order_is_fixed_and_disabled_tools_are_left_out(self):
         names = [tool.name for tool in registry.built_in(self.space.config)]
-        self.assertEqual(names, ["bash", "edit_file", "read_file", "write_file"])
+        self.assertEqual(names, ["bash", "edit_file", "read_file", "write_file", "ask_user"])
         space = self.new_space(tools_disabled=["bash", "write_file"])
-        self.assertEqual([tool.name for tool in registry.built_in(space.config)], ["edit_file", "read_file"])
+        self.assertEqual([tool.name for tool in registry.built_in(space.config)], ["edit_file", "read_file", "ask_user"])
+
+    def test_a_tool_that_is_not_offered_is_found_and_not_named(self):
+        tools = registry.built_in(self.space.config, can_ask=False)
+        self.assertEqual(registry.find(tools, "ask_user").name, "ask_user")
+        self.assertNotIn("ask_user", str(registry.to_wire(tools)))
+        with self.assertRaises(ToolError) as caught:
+            registry.find(tools, "grep")
+        self.assertNotIn("ask_user", str(caught.exception))
 
     def test_the_schemas_are_small_and_flat(self):
         wire = registry.to_wire(registry.built_in(self.space.config))
@@ -132,8 +140,8 @@ class Registry(ToolTest):
             self.assertEqual(set(schema), {"type", "properties", "required"})
             self.assertLessEqual(set(schema["required"]), set(schema["properties"]))
             for parameter in schema["properties"].values():
-                self.assertEqual(set(parameter), {"type", "description"})
-                self.assertLessEqual(len(parameter["description"].split()), 12)
+                self.assertLessEqual(set(parameter), {"type", "description", "enum", "items"})
+                self.assertLessEqual(len(parameter.get("description", "").split()), 12)
 
     def test_the_description_names_the_configured_limits(self):
         space = self.new_space(bash_timeout=30, bash_maxTimeout=90)
@@ -148,10 +156,10 @@ class Registry(ToolTest):
         with self.assertRaises(ToolError) as caught:
             registry.find(tools, "grep")
         self.assertEqual(str(caught.exception),
-                         "[there is no tool named grep. Tools: bash, edit_file, read_file, write_file]")
+                         "[there is no tool named grep. Tools: bash, edit_file, read_file, write_file, ask_user]")
 
     def test_titles(self):
-        bash, _, read, _ = registry.built_in(self.space.config)
+        bash, _, read = registry.built_in(self.space.config)[:3]
         for tool, arguments, expected in [
             (bash, {"command": "ls -la"}, "bash: ls -la"),
             (bash, {"command": "ls\npwd"}, "bash: ls…"),

@@ -22,6 +22,7 @@ class OpenSession:
         self.id = session_id
         self.session = None
         self.peer = server.peer
+        self.supports_forms = server.supports_forms
         self._server, self._agent = server, server.agent
         self._lock = threading.Lock()
         self._announcing = threading.Lock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mm import log
 from mm.cancel import Cancelled
 from mm.engine.turn import CANCELLED, END_TURN, run_turn
-from mm.events import REJECT, Permission, Text, Thought, WindowUse
+from mm.events import REJECT, UNAVAILABLE, FormAnswer, Permission, Text, Thought, WindowUse
 from mm.fronts.acp import attachments, commands, updates
 from mm.wire.peer import INTERNAL_ERROR, Closed, RemoteError
 
@@ -113,3 +113,11 @@ class _Front:
             return updates.chosen_option(self._peer.request("session/request_permission", params, cancel))
         except (RemoteError, Closed):
             return REJECT
+
+    def fill_in(self, form, cancel) -> FormAnswer:
+        from mm.fronts.acp import forms
+
+        try:
+            return forms.ask(self._client.session.id, form, self._client.supports_forms, self._peer.request, cancel)
+        except (RemoteError, Closed):
+            return FormAnswer(UNAVAILABLE)

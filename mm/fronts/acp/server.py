@@ -74,6 +74,7 @@ class Server:
         self.peer = Peer(read, write, self._serve, self._notified, trace=trace)
         self.peer.on_close(self._client_is_gone)
         self._closing = False
+        self.supports_forms = False
         self._sessions = {}
         self._methods = {
             "initialize": self._initialize,
@@ -95,7 +96,7 @@ class Server:
         if self._agent is None:
             from mm.engine.agent import Agent
 
-            self._agent = Agent(self.config, self._demo, self._tap)
+            self._agent = Agent(self.config, self._demo, self._tap, can_ask=True)
         return self._agent
 
     def close(self) -> None:
@@ -138,9 +139,10 @@ class Server:
     def _initialize(self, request) -> None:
         params, info = request.params, request.params.get("clientInfo")
         info = info if isinstance(info, dict) else {}
+        self.supports_forms = supports_forms(params.get("clientCapabilities"))
         log.line("[acp] client %s %s, protocol %s, elicitation(form)=%s" % (
             info.get("name", "unknown"), info.get("version", "unknown"), params.get("protocolVersion"),
-            "true" if supports_forms(params.get("clientCapabilities")) else "false",
+            "true" if self.supports_forms else "false",
         ))
         agent_info = {"name": self.config.acp_name, "version": "v" + __version__}
         if self.config.acp_title:

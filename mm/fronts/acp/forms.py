@@ -1,0 +1,83 @@
+"""A form (mm.events.Form) as the protocol asks it: one `elicitation/create`, or permission dialogs where a client has no forms. Pure.
+
+Some clients show a permission's options by their kind alone ("Allow once"), so a dialog's content lists the choices too.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from mm.events import ACCEPTED, DECLINED, FORM_CANCELLED, UNAVAILABLE, Form, FormAnswer
+
+DECLINE = "decline"
+YES_AND_NO = ("Yes", "No")
+
+# One question as a dialog: the property it answers, its params, and the value that each option stands for.
+Dialog = namedtuple("Dialog", "name params values")
+
+
+def request(session_id: str, form: Form) -> dict:
+    """The params of `elicitation/create`."""
+    scope = {"sessionId": session_id, "toolCallId": form.ref}
+    return dict(scope, mode="form", message=form.message, requestedSchema=form.schema, _meta={"mm.elicitationScope": scope})
+
+
+def answer(result) -> FormAnswer:
+    """What the client answered; what is no answer at all cancels the form."""
+    result = result if isinstance(result, dict) else {}
+    content = result.get("content")
+    if result.get("action") == ACCEPTED:
+        return FormAnswer(ACCEPTED, content if isinstance(content, dict) else {})
+    return FormAnswer(DECLINED if result.get("action") == DECLINED else FORM_CANCELLED)
+
+
+def dialogs(session_id: str, form: Form):
+    """The form as one Dialog a question; None where a question has no fixed choices."""
+    asked = []
+    for name, told in form.schema["properties"].items():
+        if told.get("type") == "boolean":
+            choices, values = YES_AND_NO, (True, False)
+        elif told.get("type") == "string" and told.get("enum"):
+            choices = values = tuple(told["enum"])
+        else:
+            return None
+        asked.append(Dialog(name, _permission(session_id, form.ref, told.get("title") or name, choices), values))
+    return asked
+
+
+def chosen(dialog: Dialog, result) -> FormAnswer:
+    """What was chosen in a dialog, as the answer of a form with this question alone."""
+    outcome = result.get("outcome") if isinstance(result, dict) else None
+    outcome = outcome if isinstance(outcome, dict) else {}
+    option = outcome.get("optionId") if outcome.get("outcome") == "selected" else None
+    if option == DECLINE:
+        return FormAnswer(DECLINED)
+    for number, value in enumerate(dialog.values):
+        if option == str(number):
+            return FormAnswer(ACCEPTED, {dialog.name: value})
+    return FormAnswer(FORM_CANCELLED)  # never the first option: it may be the one that does harm
+
+
+def _permission(session_id: str, ref: str, question: str, choices) -> dict:
+    listed = "\n".join("%d. %s" % (number, choice) for number, choice in enumerate(choices, 1))
+    call = {"toolCallId": ref, "title": "? " + question, "kind": "other",
+            "content": [{"type": "content", "content": {"type": "text", "text": listed}}]}
+    options = [{"optionId": str(number), "kind": "allow_once", "name": choice} for number, choice in enumerate(choices)]
+    options.append({"optionId": DECLINE, "kind": "reject_once", "name": "Decline"})
+    return {"sessionId": session_id, "toolCall": call, "options": options}
+
+
+def ask(session_id: str, form: Form, supported: bool, request_of, cancel) -> FormAnswer:
+    """Asks it in the way the client can bear; `request_of(method, params, cancel)` is the connection's."""
+    if supported:
+        return answer(request_of("elicitation/create", request(session_id, form), cancel))
+    asked = dialogs(session_id, form)
+    if not asked:
+        return FormAnswer(UNAVAILABLE)
+    content = {}
+    for dialog in asked:
+        given = chosen(dialog, request_of("session/request_permission", dialog.params, cancel))
+        if given.action != ACCEPTED:
+            return given
+        content.update(given.content)
+    return FormAnswer(ACCEPTED, content)

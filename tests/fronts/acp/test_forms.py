@@ -1,0 +1,68 @@
+"""A form as the protocol asks it, and what a client's answers come to."""
+
+from __future__ import annotations
+
+import unittest
+
+from mm.events import ACCEPTED, DECLINED, FORM_CANCELLED, UNAVAILABLE, Form, FormAnswer
+from mm.fronts.acp import forms
+
+CHOICE = {"type": "string", "title": "Which?", "enum": ["a", "b"]}
+CONFIRM = {"type": "boolean", "title": "Sure?"}
+
+
+def form(**properties):
+    return Form("call_1", "Which?", {"type": "object", "properties": properties, "required": list(properties)})
+
+
+ANSWERS = [
+    ({"action": "accept", "content": {"q1": "a"}}, FormAnswer(ACCEPTED, {"q1": "a"})),
+    ({"action": "accept", "content": None}, FormAnswer(ACCEPTED, {})),
+    ({"action": "accept"}, FormAnswer(ACCEPTED, {})),
+    ({"action": "accept", "content": ["a"]}, FormAnswer(ACCEPTED, {})),
+    ({"action": "decline"}, FormAnswer(DECLINED)),
+    ({"action": "cancel"}, FormAnswer(FORM_CANCELLED)),
+    ({"action": "perhaps"}, FormAnswer(FORM_CANCELLED)),
+    ({}, FormAnswer(FORM_CANCELLED)),
+    (None, FormAnswer(FORM_CANCELLED)),
+    ("accept", FormAnswer(FORM_CANCELLED)),
+]
+
+CHOSEN = [
+    ("0", FormAnswer(ACCEPTED, {"q1": "a"})), ("1", FormAnswer(ACCEPTED, {"q1": "b"})), ("decline", FormAnswer(DECLINED)),
+    ("2", FormAnswer(FORM_CANCELLED)), (0, FormAnswer(FORM_CANCELLED)), ("allow", FormAnswer(FORM_CANCELLED)),
+    (None, FormAnswer(FORM_CANCELLED)),
+]
+
+
+class Forms(unittest.TestCase):
+    def test_what_a_client_answers(self):
+        for result, expected in ANSWERS:
+            with self.subTest(result=result):
+                self.assertEqual(forms.answer(result), expected)
+
+    def test_only_an_option_that_is_there_is_a_choice(self):
+        [dialog] = forms.dialogs("s", form(q1=CHOICE))
+        for option, expected in CHOSEN:
+            with self.subTest(option=option):
+                self.assertEqual(forms.chosen(dialog, {"outcome": {"outcome": "selected", "optionId": option}}), expected)
+        for result in (None, {}, {"outcome": None}, {"outcome": {"outcome": "cancelled", "optionId": "0"}}):
+            self.assertEqual(forms.chosen(dialog, result), FormAnswer(FORM_CANCELLED))
+
+    def test_a_question_without_fixed_choices_makes_no_dialogs(self):
+        for told in ({"type": "string", "title": "Name?"}, {"type": "array", "items": {"enum": ["a"]}}, {"type": "number"}, {}):
+            self.assertIsNone(forms.dialogs("s", form(q1=CHOICE, q2=told)))
+            self.assertEqual(forms.ask("s", form(q1=told), False, None, None), FormAnswer(UNAVAILABLE))
+
+    def test_dialogs_are_asked_one_after_the_other_until_one_is_not_answered(self):
+        answers, asked = ["1", "0"], []
+
+        def request(method, params, cancel):
+            asked.append(params["toolCall"]["title"])
+            return {"outcome": {"outcome": "selected", "optionId": answers[len(asked) - 1]}}
+
+        self.assertEqual(forms.ask("s", form(q1=CHOICE, q2=CONFIRM), False, request, None),
+                         FormAnswer(ACCEPTED, {"q1": "b", "q2": True}))
+        answers, asked = ["decline"], []
+        self.assertEqual(forms.ask("s", form(q1=CHOICE, q2=CONFIRM), False, request, None), FormAnswer(DECLINED))
+        self.assertEqual(asked, ["? Which?"])
