@@ -96,6 +96,11 @@ def one_line(text: str, limit: int = TITLE_LIMIT) -> str:
     return line[:limit] + "…"
 
 
+def folded(text: str) -> str:
+    """All of the text on one line, its white space folded."""
+    return replace_surrogates(_CONTROLS.sub(" ", " ".join(text.split())))
+
+
 def is_note(text: str) -> bool:
     """Whether `text` is one line in square brackets: mm's own words, not a program's output or a file."""
     return text.startswith("[") and text.endswith("]") and "\n" not in text

@@ -56,7 +56,8 @@ FILES_CHANGED, FILES_READ, SKILLS_IN_USE = "files changed", "files read", "skill
 FACTS = {FILES_CHANGED: "[files changed: %s]", FILES_READ: "[files read: %s]",
          SKILLS_IN_USE: "[skills in use: %s; read them again if needed]"}
 PLAN_HEAD = "[the plan:]"
-PLAN_FINISHED = "[plan finished]"
+# What a plan's last line begins with when nothing of it is left to do.
+PLAN_OVER = ("[plan finished]", "[plan stopped")
 _FACT_OF_TOOL = {"write_file": (FILES_CHANGED, "path"), "edit_file": (FILES_CHANGED, "path"), "read_file": (FILES_READ, "path"),
                  "read_skill": (SKILLS_IN_USE, "name")}
 # How the output of a call begins, or its first line ends, that did nothing.
@@ -216,7 +217,7 @@ def facts(messages: list) -> list:
     for name in names[FILES_CHANGED]:
         names[FILES_READ].pop(name, None)
     lines = [FACTS[fact] % ", ".join(map(_written, list(names[fact])[-NAMES_LISTED:])) for fact in FACTS if names[fact]]
-    return lines + ([PLAN_HEAD] + plan if plan and PLAN_FINISHED not in plan else [])
+    return lines + ([PLAN_HEAD] + plan if plan and not plan[-1].startswith(PLAN_OVER) else [])
 
 
 def _take_summary(content: str, names: dict) -> list:

@@ -131,7 +131,10 @@ class Calls:
             self._rejections += 1
             return _failed(rejection(tool.name, self._rejections))
         self._rejections = 0
-        return self._run(ref, tool, values, action)
+        result = self._run(ref, tool, values, action)
+        plan = self._session.workspace.plan
+        reminder = plan.reminder() if plan and tool.name != "plan" else None
+        return _with_line(result, reminder) if reminder else result
 
     def _paths(self, tool, values: dict) -> tuple:
         """The absolute path that a call is about, for one that could not be prepared."""

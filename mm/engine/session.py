@@ -35,6 +35,7 @@ class Session:
         self.messages = list(saved.messages) if saved else []
         self.usage = dict(saved.usage) if saved else {}
         self.title = saved.title if saved else None
+        self._saved_plan = saved.plan if saved else None  # as the file has it, until there is a workspace
         self.gate = Gate(config.yolo)
         self.system = None
         self.tools, self.wire_tools = (), []
@@ -75,9 +76,26 @@ class Session:
             system += "\n\n" + verdict.context
         self.tools = registry.built_in(config, self.skills(), self._can_ask)
         self.wire_tools = registry.to_wire(self.tools)
+        plan = self.plan()
         self.workspace = Workspace(self.cwd, config)
+        self.workspace.plan = plan
         self.meter = Meter(system, self.wire_tools)
         self.system = system
+
+    def plan(self):
+        """The plan that the user sees, a tools.plan.Plan; None where there is none."""
+        if self.workspace:
+            return self.workspace.plan
+        if not self._saved_plan:
+            return None
+        from mm.tools import plan
+
+        return plan.restored(self._saved_plan)
+
+    def _plan_to_save(self):
+        if not self.workspace:
+            return self._saved_plan
+        return self.workspace.plan.saved() if self.workspace.plan else None
 
     def end(self) -> None:
         """Tells the hooks that the session ends, if it ever began; takes their two seconds at most."""
@@ -94,7 +112,7 @@ class Session:
     def clear(self) -> None:
         """Forgets what was said and seen. Id, folder, grants and totals stay."""
         self.messages.clear()
-        self.title = None
+        self.title = self._saved_plan = None
         if self.system is not None:
             from mm.tools.workspace import Workspace
 
@@ -103,14 +121,15 @@ class Session:
 
     def keep_copy(self, new_id: str, model: str):
         """Keeps what was said so far under another id; returns the id, None where sessions are not kept. Raises OSError."""
-        return self.store.copy_as(new_id, self.messages, self.usage, self._titled(), model) if self.store else None
+        return self.store.copy_as(new_id, self.messages, self.usage, self._titled(), model,
+                                  self._plan_to_save()) if self.store else None
 
     def save(self, model: str) -> None:
         """Writes the session file; what goes wrong is said once and tried again at the next save."""
         if not self.store:
             return
         try:
-            news = self.store.save(self.messages, self.usage, self._titled(), model)
+            news = self.store.save(self.messages, self.usage, self._titled(), model, self._plan_to_save())
         except OSError as problem:
             if not self._told_unsaved:
                 log.line("[acp] session %s is not saved: %s" % (self.id, problem.strerror or problem))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mm.events import ACCEPTED, COMPLETED, DECLINED, FAILED, FORM_CANCELLED, Form
-from mm.text import one_line, replace_surrogates
+from mm.text import folded, one_line, replace_surrogates
 from mm.tools.tool import Action, Parameter, Result, Tool, ToolError
 
 NAME = "ask_user"
@@ -52,8 +52,8 @@ def _run(space, message, questions, cancel):
 
 def _checked(given, number):
     """A question as it is asked: with a type, and with everything within its limits. Raises ToolError."""
-    question = dict(given, question=one_line(given["question"], len(given["question"])))
-    options = [one_line(option, len(option)) for option in given.get("options") or ()]
+    question = dict(given, question=folded(given["question"]))
+    options = [folded(option) for option in given.get("options") or ()]
     kind = question["type"] = (given.get("type") or (CHOICE if options else TEXT)).strip().lower()
     question["options"] = options
 

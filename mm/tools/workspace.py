@@ -35,6 +35,7 @@ class Workspace:
     `cancel` is that of the turn that runs, `front` its front end (mm.events), None where nobody can be asked, and `ref` its
     running call: the turn sets them.
     `failed_edits` maps real paths to the number of edits that failed there in a row.
+    `plan` is the tool plan's Plan, None where there is none.
     `skills_read` holds the names of the skills whose text stands in the conversation; whoever removes it from there
     clears them.
     """
@@ -47,6 +48,7 @@ class Workspace:
         self.front = self.ref = None
         self.seen = {}
         self.failed_edits = {}
+        self.plan = None
         self.skills_read = set()
         self._closing = []
         self._parts = {}  # real path -> (sha256, set of line numbers shown so far), for files seen in part

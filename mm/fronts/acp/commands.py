@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mm import log
 from mm.engine.session import new_id
+from mm.events import PlanChanged
 from mm.skills import catalogue
 
 # (name, description), as they are listed.
@@ -44,7 +45,10 @@ def with_skills(text: str, skills) -> str:
 
 def run(name: str, agent, session, front, cancel) -> str:
     """Executes a command; returns the one line that answers it. Raises Cancelled."""
+    had_plan = session.plan() is not None
     line = new(agent, session) if name == "new" else compact(agent, session, front, cancel)
+    if had_plan and session.plan() is None:
+        front.emit(PlanChanged(()))
     session.save(agent.model_name)
     return line
 

@@ -126,13 +126,17 @@ class OpenSession:
             self._done_with(request)
 
     def _replay(self, session) -> None:
-        from mm.fronts.acp import replay
+        from mm.events import PlanChanged
+        from mm.fronts.acp import replay, updates
         from mm.tools import registry
 
         messages = session.messages
         self._agent.number_above(replay.highest_ref(messages))
         for update in replay.updates(messages, registry.built_in(self._agent.config, session.skills())):
             self.update(update)
+        plan = session.plan()
+        if plan:
+            self.update(updates.update(PlanChanged(plan.entries())))
         self.announce()
         log.line(REPLAYED % (self.id, session.store.folder, len(messages)))
 

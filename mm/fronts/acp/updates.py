@@ -8,8 +8,8 @@ fields are always objects.
 from __future__ import annotations
 
 from mm.events import (
-    ALLOW, ALLOW_ALWAYS, NEVER, REJECT, Diff, Permission, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted,
-    WindowUse,
+    ALLOW, ALLOW_ALWAYS, NEVER, REJECT, Diff, Permission, PlanChanged, Text, Thought, ToolEnded, ToolOutput, ToolPending,
+    ToolStarted, WindowUse,
 )
 from mm.diff import capped
 from mm.encoding import encode, encoded_size
@@ -173,6 +173,11 @@ def _ended(event: ToolEnded) -> dict:
     }
 
 
+def _plan(event: PlanChanged) -> dict:
+    entries = [{"content": text, "priority": "medium", "status": status} for text, status in event.entries]
+    return {"sessionUpdate": "plan", "entries": entries}
+
+
 def _text(text: str) -> dict:
     return {"type": "content", "content": {"type": "text", "text": text}}
 
@@ -192,5 +197,6 @@ _UPDATES = {
     ToolStarted: _started,
     ToolOutput: _output,
     ToolEnded: _ended,
+    PlanChanged: _plan,
     WindowUse: lambda event: {"sessionUpdate": "usage_update", "used": event.used, "size": event.size},
 }
