@@ -13,12 +13,14 @@ from collections import namedtuple
 from mm import __version__
 from mm.errors import UserError
 
-# `argument` is the name of the value that must follow, or None for a switch; `sets` is (field, value) of a switch.
+# `argument` is the name of the value that must follow, two names for two values, or None for a switch; `field` and `value` are
+# what a switch sets.
 Option = namedtuple("Option", "names argument field value help")
 
 OPTIONS = (
     Option(("-acp", "--acp"), None, "front", "acp", "be an ACP agent on stdin and stdout, for an editor"),
     Option(("-p",), "QUESTION", "question", None, "answer one question and exit; piped stdin is added to it"),
+    Option(("--check",), None, "front", "check", "say what mm sees, whether tools work and how fast the model is, and what to do"),
     Option(("--demo",), None, "demo", True, "use the built-in scripted model instead of a model server"),
     Option(("--editor",), "NAME", "editor", None, "print the block to paste into an editor's settings"),
     Option(("--record",), "FILE", "record", None, "with -acp: also write a transcript of the session to FILE"),
@@ -100,11 +102,14 @@ def parse(argv: list) -> dict:
             if equals:
                 raise UserError("%s takes no value" % name, USAGE)
             value = option.value
-        elif not equals:
-            if position == len(argv):
+        else:
+            values = [value] if equals else []
+            missing = len(option.argument.split()) - len(values)
+            values += argv[position:position + missing]
+            position += missing
+            if position > len(argv):
                 raise UserError("%s needs a value: %s %s" % (name, name, option.argument), USAGE)
-            value = argv[position]
-            position += 1
+            value = values[0] if len(values) == 1 else tuple(values)
         if option.field in WHAT_TO_DO:
             for other in WHAT_TO_DO:
                 if given.get(other, value) != value or other in given and other != option.field:
@@ -117,7 +122,7 @@ def parse(argv: list) -> dict:
 
 def usage() -> str:
     """What --help prints."""
-    lines = ["usage: mm -acp | mm -p QUESTION | mm OPTION…", ""]
+    lines = ["usage: mm -acp | mm -p QUESTION | mm --check | mm OPTION…", ""]
     for option in OPTIONS:
         left = ", ".join(option.names) + (" " + option.argument if option.argument else "")
         lines.append("  %-20s %s" % (left, option.help))
@@ -145,7 +150,7 @@ def _run(given: dict) -> int:
         from mm import trust
 
         return _print(trust.trust(folder))
-    if front != "acp" and "question" not in given:
+    if front not in ("acp", "check") and "question" not in given:
         if given:
             print("mm: say what to do: -p QUESTION or -acp goes with these options", file=sys.stderr)
         print(usage(), file=sys.stderr)
@@ -171,6 +176,10 @@ def _converse(given: dict, folder: str) -> int:
             raise UserError("--record needs -acp: a transcript is what an editor and mm say to each other", USAGE)
         tap = Recorder(given["record"], folder, settings)
         trace, log.tap = tap.trace, tap.stderr
+    if given.get("front") == "check":
+        from mm.fronts import check
+
+        return check.check(settings, folder, demo, given.get("color", "auto"))
     if given.get("front") == "acp":
         from mm.fronts.acp import server
 

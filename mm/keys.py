@@ -107,9 +107,9 @@ AGENT_TITLE = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f-\\x9f]{0,200}$"
                "title": "one line of at most 200 characters"}
 
 KEYS = (
-    Key("model.url", URL, None, "Base URL of the model server, ending in `/v1`. Other local servers are not looked for yet.",
-        "http://127.0.0.1:8080/v1"),
-    Key("model.name", dict(TEXT, maxLength=500), None, "Name of the model.", "the server's first"),
+    Key("model.url", URL, None, "Base URL of the model server, ending in `/v1`; unset: the first local server that answers.",
+        "found"),
+    Key("model.name", dict(TEXT, maxLength=500), None, "Name of the model.", "the loaded one, else the first"),
     Key("model.apiKey", HEADER_VALUE, None, "Sent as `Authorization: Bearer`. `\"$NAME\"` reads the environment; never logged.",
         "none"),
     Key("model.headers", HEADERS, {}, "Headers of every request, by name. `\"$NAME\"` reads the environment; never logged.",
@@ -146,7 +146,7 @@ KEYS = (
     Key("askAgent.maxDepth", _whole(0, 10), 2, "Not used yet. Agents that may ask agents in turn.", trust=ONLY_LOWER),
     Key("askAgent.idleTimeout", _number(1, DAY), 600, "Not used yet. Seconds without a message from an asked agent.", trust=ONLY_LOWER),
     Key("lsp", LSP, {}, "Not used yet. `{command, extensions}`; `\"lsp\": false` turns it off.", "detected", "<language>"),
-    Key("fetch.allowPrivate", BOOLEAN, False, "Not used yet. `fetch_content` may reach private addresses."),
+    Key("fetch.allowPrivate", BOOLEAN, False, "`fetch_content` may reach private addresses."),
     Key("tools.disabled", {"type": "array", "items": TOOL_NAME}, [], "Tools that are not offered to the model.",
         trust=ONLY_ADD),
 )

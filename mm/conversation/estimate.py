@@ -88,6 +88,10 @@ class Meter:
         """Tokens of a request with these messages, without looking at the last report."""
         return round(self.ratio * (self._prompt + of_messages(messages)))
 
+    def guess(self, messages: list) -> int:
+        """Tokens of a request with these messages, without anything that a server has reported."""
+        return round(self._prompt + self._of(messages))
+
     def shown(self, messages: list) -> int:
         """What a front end is told: the larger of the last measure and the estimate."""
         return max(self.measure or 0, round(self.ratio * (self._prompt + self._of(messages))))

@@ -10,6 +10,8 @@ from mm.cancel import Cancel
 from mm.engine.queue import TurnQueue
 from mm.engine.session import Session, new_id
 
+# The origin of a server (servers.Found) that is the script.
+DEMO = "demo"
 LEADS_OUTSIDE = "⚠️ %s leads out of the folder through a link: sessions are not kept"
 
 
@@ -27,6 +29,7 @@ class Agent:
         self.can_ask = can_ask
         self._demo = demo
         self._server = None
+        self._was_found = False
         self._window = None
         self._numbering = threading.Lock()
         self._last_number = 0
@@ -84,9 +87,20 @@ class Agent:
         return "demo" if self._demo else self.config.model_name or ""
 
     def server(self, cancel: Cancel):
-        """The model server as a chat.Server. Raises UserError when none answers, Cancelled."""
+        """The model server as a chat.Server. Raises UserError when none answers, Cancelled.
+
+        One that was found, not set, and does not listen any more is looked for again.
+        """
+        from mm.model import servers
+
+        if self._server and self._was_found and servers.refuses(self._server.url):
+            self._server = self._window = None
         if self._server is None:
-            self._server = self._find_server(cancel)
+            found = locate(self.config, self._demo, cancel)
+            for line in (found.line, *found.notes):
+                if line:
+                    log.line(line)
+            self._server, self._was_found = found.server, found.origin not in (servers.SET, DEMO)
         return self._server
 
     @property
@@ -98,25 +112,14 @@ class Agent:
             self._window = Window(self.config.model_context_window)
         return self._window
 
-    def _find_server(self, cancel: Cancel):
-        from mm.model import servers
-        from mm.model.chat import Server
 
-        config = self.config
-        if self._demo:
-            from mm.model import demo
+def locate(config, demo: bool, cancel: Cancel, environ=os.environ):
+    """The model server, a servers.Found. Raises UserError when none answers, Cancelled."""
+    from mm.model import servers
 
-            return Server(demo.start().url, "demo", None, {}, 0, None, None, {})
-        server = Server(
-            url=config.model_url or servers.DEFAULT_URL,
-            model=config.model_name,
-            api_key=config.model_api_key,
-            headers=config.model_headers,
-            timeout=config.model_timeout,
-            temperature=config.model_temperature,
-            max_tokens=config.model_max_tokens,
-            extra=config.model_extra,
-        )
-        if server.model:
-            return server
-        return server._replace(model=servers.first_model(server, cancel) or servers.ANY_MODEL)
+    if not demo:
+        return servers.find(config, environ, cancel)
+    from mm.model import demo as script
+    from mm.model.http import Server
+
+    return servers.Found(Server(script.start().url, script.MODEL, None, {}, 0, None, None, {}), DEMO)

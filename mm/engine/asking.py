@@ -45,6 +45,7 @@ class Asking:
         session = self._session
         messages = history.to_wire(session.system, session.messages)
         stream = _Stream(self._front, self._agent.config.loop_enabled, self._longest_thought)
+        guess = session.meter.guess(session.messages)
         pieces = chat.complete(self._server, messages, session.wire_tools, self._cancel, self._agent.tap)
         try:
             with contextlib.closing(pieces):
@@ -59,6 +60,7 @@ class Asking:
                 session.messages.append(history.assistant_message(text, stream.thought, places))
         if stream.usage:
             session.meter.report(session.messages, stream.usage.input, stream.usage.output)
+            self._agent.window.compare(stream.usage.input, guess, self._server)
             self.count(stream.usage)
         if stream.cut == THOUGHT_TOO_LONG:
             self._longest_thought = 0
@@ -119,6 +121,9 @@ class _Stream:
                 self._front.emit(piece)
                 if self._take(kind, piece.text):
                     return
+            elif kind is chat.Misread:  # what the user has seen of it stays; the history knows better
+                self._thoughts += self._texts
+                self._texts.clear()
             elif kind is chat.ToolCall:
                 self.calls.append(piece)
             elif kind is chat.Usage:

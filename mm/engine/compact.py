@@ -47,7 +47,8 @@ SUSPICIOUS, SUSPICIOUS_TOKENS = 0.5, 2000
 # conversation; where there is room for too few words, a transcript is sent instead.
 WINDOW_A_WORD, TOKENS_A_WORD, INSTRUCTION_TOKENS, LEAST_WORDS = 8, 1.5, 250, 100
 # With these the server is not asked a second time for the same summary.
-_HOPELESS = ("url", "header", "name", "refused", "unreachable", "tls", "redirect", "wrong_url", "timeout")
+_HOPELESS = ("url", "header", "name", "refused", "unreachable", "tls", "redirect", "wrong_url", "timeout", "proxy", "auth",
+             "model_not_found", "model_not_loaded")
 
 # What became of an attempt. `line`: for the log, and for /compact the answer. `changed`: whether the history did. `stop`:
 # None, or the line with which the turn has to end.
@@ -107,7 +108,7 @@ class Compactor:
         None where the problem is another one. Otherwise the call can be made again if the outcome has no `stop`.
         """
         session = self._session
-        overflow = self._agent.window.learn(str(problem), self._agent.server(self._cancel))
+        overflow = self._agent.window.learn(problem, self._agent.server(self._cancel))
         if not (overflow or self._is_suspicious(problem)):
             return None
         if not session.messages or session.messages[-1]["role"] == "assistant":
@@ -233,6 +234,8 @@ class Compactor:
                     thought += len(piece.text)
                     if most and thought > most:
                         raise _Failed(THOUGHT_TOO_LONG)
+                elif kind is chat.Misread:
+                    texts.clear()
                 elif kind is chat.ToolCall:
                     called = True
                 elif kind is chat.Usage:

@@ -22,6 +22,10 @@ class Colors:
     def dim(self, text: str) -> str:
         return "\x1b[2m%s\x1b[0m" % text if self._on else text
 
+    def mark(self, text: str, code: int) -> str:
+        """`text` in the terminal's colour of that number (31 red, 32 green, 33 yellow)."""
+        return "\x1b[%dm%s\x1b[0m" % (code, text) if self._on else text
+
 
 def opening(pending: ToolPending) -> str:
     """What is shown when a call begins: `$ command` for a command, nothing for a tool that is over at once."""

@@ -22,14 +22,15 @@ from mm.errors import UserError
 from mm.fronts import transcript
 from mm.fronts.redaction import Pieces, Redaction, is_private_folder, secrets_of
 from mm.fronts.transcript import mark
-from mm.model import window
+from mm.model import servers, window
 from mm.secrecy import MASKED
 
 HEADER = "# Recorded by mm v{} (Python {}, {}). Play it with: mm --replay FILE"
 HEADER_START = HEADER.partition("{")[0]
 
-# Lines that a thread of its own says whenever the model server has answered it: no order to compare.
-_AT_ANY_TIME = (window.UNKNOWN, window.SMALL.partition("%")[0])
+# Lines that a thread of its own says whenever the model server has answered it, without an order to compare; and what a
+# search has found, which a replay does not make.
+_AT_ANY_TIME = (window.UNKNOWN, *(line.partition("%")[0] for line in (window.SMALL, window.TRUNCATED, servers.FOUND)))
 
 # What the configuration says that a replay must not or cannot repeat: addresses, secrets, programs, folders.
 LEFT_OUT = ("model.url", "model.name", "model.apiKey", "model.headers", "hooks", "mcp", "agents", "lsp", "skills.dirs",

@@ -7,10 +7,11 @@ pieces belong together, where the counts are. tests/data/model-streams holds a s
 from __future__ import annotations
 
 import json
-import re
 from collections import namedtuple
 
 from mm.events import Text, Thought
+from mm.model.leaks import Misread, Reader, recovered  # noqa: F401 (Misread is part of what this room offers)
+from mm.model.markup import Brackets, clean_name
 
 # One call: `arguments` is the text as it was streamed, or a dict where the server sent an object.
 ToolCall = namedtuple("ToolCall", "name arguments")
@@ -24,14 +25,18 @@ Finish = namedtuple("Finish", "reason")
 # Some send the same reasoning in two of these.
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 
-# What opens, closes and escapes in JSON.
-_ENDS = re.compile(r'["\\{}\[\]]')
+# The finish reasons of an answer that was cut off.
+_CUT = ("length", "content_filter")
 
 
 class Answer:
-    """One answer, put together from its chunks (pure)."""
+    """One answer, put together from its chunks (pure).
 
-    def __init__(self):
+    `tools`: those of the request, as they went over the wire. Calls of them that the model wrote as text are found too, if
+    there is no other.
+    """
+
+    def __init__(self, tools=()):
         self.started = False  # whether there was any object at all
         self.finish = None  # the finish reason
         self.whole = False  # it came in one piece, not as a stream
@@ -41,10 +46,12 @@ class Answer:
         self._legacy = None  # the call in `function_call`, which some send beside `tool_calls` and some alone
         self._usage = {}
         self._timings = {}
+        self._tools, self._reader = tools, Reader(tools)
+        self._thoughts = []  # the reasoning that came apart from the text
         self._halves = {Text: "", Thought: ""}  # the first half of a surrogate pair that was cut in two
 
     def take(self, chunk: dict) -> list:
-        """The Text and Thought in one chunk."""
+        """The Text, Thought and Misread in one chunk."""
         events = []
         self.started = True
         if chunk.get("error") or chunk.get("object") == "error":
@@ -77,14 +84,33 @@ class Answer:
         return self.said or bool(self._named_calls())
 
     def end(self) -> list:
-        """What only the end completes: half characters, the calls, the usage, the Finish."""
-        events = [kind("\ufffd") for kind in (Thought, Text) if self._halves[kind]]
-        events += [ToolCall(_clean_name(slot.name), slot.arguments()) for slot in self._named_calls()]
+        """What only the end completes: text that was waiting, half characters, the calls, the usage, the Finish."""
+        events = []
+        self._say_halves(events)
+        calls = [ToolCall(clean_name(slot.name), slot.arguments()) for slot in self._named_calls()]
+        leaked = self._reader.end(events, not calls, self.finish == "length")
+        if not (calls or leaked or self._reader.spoke or self.finish in _CUT):
+            leaked = recovered("".join(self._thoughts or self._reader.thoughts), self._tools)
+        events += calls or [ToolCall(*call) for call in leaked]
         usage = self._total()
         if usage:
             events.append(usage)
         events.append(Finish(self.finish))
         return events
+
+    def broken(self) -> list:
+        """What was waiting to be said, when the answer ends before it is complete. Its calls are dropped."""
+        events = []
+        self._say_halves(events)
+        self._reader.broken(events)
+        return events
+
+    def _say_halves(self, events: list) -> None:
+        """Half characters whose other half never came."""
+        for kind in (Thought, Text):
+            if self._halves[kind]:
+                self._halves[kind] = ""
+                self._pass_on(kind, "\ufffd", events)
 
     def _take_delta(self, delta: dict, events: list) -> None:
         for field in _REASONING:
@@ -110,7 +136,6 @@ class Answer:
             self._legacy.take("", legacy)
 
     def _say(self, kind, text: str, events: list) -> None:
-        # Calls and thoughts that leak into the text would be found here: all text passes.
         if not text.isascii() or self._halves[kind]:
             text = joined(self._halves[kind] + text, keep_half=True)
             self._halves[kind] = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
@@ -118,7 +143,15 @@ class Answer:
             if not text:
                 return
         self.said = True
-        events.append(kind(text))
+        self._pass_on(kind, text, events)
+
+    def _pass_on(self, kind, text: str, events: list) -> None:
+        if kind is Text:
+            self._reader.feed(text, events)
+        else:
+            self._reader.reasoned = True
+            self._thoughts.append(text)
+            events.append(Thought(text))
 
     def _take_call(self, call: dict) -> None:
         function = call.get("function")
@@ -168,15 +201,14 @@ class Answer:
 class _Slot:
     """One tool call while its pieces come in."""
 
-    __slots__ = ("index", "ident", "name", "_pieces", "_object", "_scanned", "_depth", "_in_string", "_escaped", "_closed")
+    __slots__ = ("index", "ident", "name", "_pieces", "_object", "_scanned", "_brackets")
 
     def __init__(self, index):
         self.index = index
         self.ident = self.name = ""
         self._pieces = []
         self._object = None
-        self._scanned = self._depth = 0
-        self._in_string = self._escaped = self._closed = False
+        self._scanned, self._brackets = 0, Brackets()
 
     def take(self, ident: str, function: dict) -> None:
         """Names and ids count once: some servers repeat them in every piece."""
@@ -210,40 +242,10 @@ class _Slot:
         """Whether the arguments are a whole JSON value. Looks at each character once, however often it is asked."""
         if self._object is not None:
             return True
-        for piece in self._pieces[self._scanned:]:
-            self._scan(piece)
-        self._scanned = len(self._pieces)
-        return self._closed and not self._depth and not self._in_string
-
-    def _scan(self, piece: str) -> None:
-        at = 0
-        if self._escaped and piece:
-            self._escaped, at = False, 1
-        while True:
-            found = _ENDS.search(piece, at)
-            if not found:
-                return
-            sign, at = found.group(), found.end()
-            if self._in_string:
-                if sign == "\\":
-                    self._escaped = at == len(piece)
-                    at += 1
-                elif sign == '"':
-                    self._in_string = False
-                    self._closed = True
-            elif sign == '"':
-                self._in_string = True
-            elif sign in "{[":
-                self._depth += 1
-            elif sign in "}]":
-                self._depth -= 1
-                self._closed = True
-
-
-def _clean_name(name: str) -> str:
-    """Without what leaks of a model's own markup: `functions.bash<|channel|>commentary` is bash."""
-    name = name.partition("<|")[0].strip()
-    return name[len("functions."):] if name.startswith("functions.") else name
+        while self._scanned < len(self._pieces) and not (self._brackets.done or self._brackets.wrong):
+            self._brackets.feed(self._pieces[self._scanned])
+            self._scanned += 1
+        return self._brackets.done
 
 
 def _parts(content: list):

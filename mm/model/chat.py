@@ -7,43 +7,80 @@ sent [DONE]: the end of the body alone proves nothing, a connection that is cut 
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 
 from mm import log
 from mm.cancel import Cancel
-from mm.model import http, refusal, sse
-from mm.model.answer import Answer, Finish, ToolCall, Usage, joined  # noqa: F401 (part of what this room offers)
+from mm.model import failures, http, mending, question, refusal, retries, servers, sse
+from mm.model.answer import Answer, Finish, Misread, ToolCall, Usage, joined  # noqa: F401 (part of what this room offers)
 from mm.model.http import ModelError, Server
 
 # What `model.extra` cannot set.
 _OWN_FIELDS = ("model", "messages", "tools", "stream")
 
-# Servers, by URL, that refused a request for its `stream_options`: they are not asked again.
-_without_stream_options = set()
 
-
-def complete(server: Server, messages: list, tools: list, cancel: Cancel, tap=None):
-    """Yields events.Text, events.Thought, ToolCall, Usage and, last, exactly one Finish.
+def complete(server: Server, messages: list, tools: list, cancel: Cancel, tap=None, waiting=None):
+    """Yields events.Text, events.Thought, Misread, ToolCall, Usage and, last, exactly one Finish.
 
     `messages` and `tools` are dicts as they go over the wire. `tap`, for the transcript recorder, may be an object with
-    `request(body_dict)`, `data(line)` for each event of the stream and `status(code, body)` for a refusal.
+    `request(body_dict)`, `data(line)` for each event of the stream and `status(code, body)` for a refusal. `waiting(line)` is
+    told what is waited for; without it the log is. What fails before the first event is tried again where that helps.
     Raises ModelError, a line for the user, or Cancelled. Closing the generator drops the connection.
     """
-    answer, decoder = Answer(), sse.Decoder(tap.data if tap else None)
-    with _ask(server, messages, tools, cancel, tap) as exchange:
-        for chunk in _chunks(exchange, decoder):
-            for event in answer.take(chunk):
-                yield event
-            if answer.error is not None:
-                raise _failed(server, exchange.status, answer)
-        if decoder.dropped:
-            log.line(f"the model server sent {decoder.dropped} event(s) that are no JSON objects")
-        if not (answer.finish or answer.whole or decoder.done):
-            raise exchange.cut or _incomplete(server, exchange.status, answer, decoder)
-        if not (answer.finish or answer.has_begun):
-            raise _interrupted(server, exchange.status)
+    say = waiting or log.line
+    attempts = retries.Attempts(server, cancel, say)
+    while True:
+        body = mending.mended(request_body(attempts.server, messages, tools), attempts.mendings)
+        with contextlib.closing(_answer(attempts.server, body, cancel, tap, say)) as events:
+            try:
+                first = next(events)
+            except ModelError as error:
+                attempts.failed(error, body)
+                continue
+            attempts.succeeded()
+            yield first
+            yield from events
+            return
+
+
+def _answer(server: Server, body: dict, cancel: Cancel, tap, say):
+    """One try: the events of the answer."""
+    answer, decoder = Answer(body.get("tools") or ()), sse.Decoder(tap.data if tap else None)
+    teller = retries.Teller(retries.WAITING, say, retries.FIRST_TOLD)
+    waiting, said = True, False
+    with retries.Clock(teller, time.monotonic()) as clock, _ask(server, body, cancel, tap) as exchange:
+        try:
+            for chunk in _chunks(exchange, decoder):
+                events = answer.take(chunk)
+                if waiting:
+                    waiting = not (events or answer.has_begun)
+                    teller.note = _progress(chunk)
+                    if not waiting:
+                        clock.stop()
+                for event in events:
+                    said = True
+                    yield event
+                if answer.error is not None:
+                    raise _failed(server, exchange.status, answer, cancel)
+            if decoder.dropped:
+                log.line(f"the model server sent {decoder.dropped} event(s) that are no JSON objects")
+            _check(server, exchange, answer, decoder)
+        except ModelError:
+            if said:  # what is held back goes with what it belongs to
+                for event in answer.broken():
+                    yield event
+            raise
     for event in answer.end():
         yield event
+
+
+def _progress(chunk: dict) -> str:
+    """How far llama.cpp is with reading the prompt."""
+    progress = chunk.get("prompt_progress")
+    done, total = question.at(progress, "processed"), question.at(progress, "total")
+    return retries.READ % (100 * done // total) if isinstance(done, int) and isinstance(total, int) and 0 <= done <= total > 0 else ""
 
 
 def _chunks(exchange: http.Exchange, decoder: sse.Decoder):
@@ -62,8 +99,9 @@ def request_body(server: Server, messages: list, tools: list) -> dict:
         body["model"] = server.model
     body["messages"] = messages
     body["stream"] = True
-    if server.url not in _without_stream_options:
-        body["stream_options"] = {"include_usage": True}
+    body["stream_options"] = {"include_usage": True}
+    if server.make == "llama.cpp":  # others may refuse what they do not know
+        body["return_progress"] = True
     if tools:  # an empty list is refused by some
         body["tools"] = tools
     if server.temperature is not None:
@@ -83,9 +121,8 @@ def encode(body: dict) -> bytes:
         return joined(text).encode("utf-8")
 
 
-def _ask(server: Server, messages: list, tools: list, cancel: Cancel, tap) -> http.Exchange:
+def _ask(server: Server, body: dict, cancel: Cancel, tap) -> http.Exchange:
     """The exchange of an accepted request."""
-    body = request_body(server, messages, tools)
     if tap:
         tap.request(body)
     exchange = http.send(server, "/chat/completions", encode(body), cancel)
@@ -95,46 +132,46 @@ def _ask(server: Server, messages: list, tools: list, cancel: Cancel, tap) -> ht
         said = exchange.read_text(refusal.MAX_BODY, http.REFUSAL_SECONDS)
     if tap:
         tap.status(exchange.status, said)
-    if exchange.status in (400, 422) and "stream_options" in said and "stream_options" in body:
-        if "stream_options" not in (server.extra or {}):
-            _without_stream_options.add(server.url)
-            return _ask(server, messages, tools, cancel, tap)
-    raise _refused(server, exchange.status, said)
+    raise _told(server, failures.of_body(exchange.status, said), cancel,
+                retry_after=retries.seconds_in(exchange.header("Retry-After")))
 
 
-def _refused(server: Server, status: int, body: str) -> ModelError:
-    """For a status that says no."""
-    words = refusal.one_line(refusal.words_of_body(body), http.secrets_of(server))
-    said = f"{http.shown(server.url)} answered {status}" + (f": {words}" if words else " without a word")
-    if status in (401, 403):
-        said += " (is the API key right?)" if server.api_key else " (set MM_API_KEY or model.apiKey)"
-    elif status in (404, 405) and not body.lstrip().startswith("{"):
-        said += " (does the URL end in /v1?)"
-    return ModelError(said, "http", status)
+def _told(server: Server, found: failures.Failure, cancel: Cancel, **more) -> ModelError:
+    """The error, with the names of the models that are there where the one that was asked for is not."""
+    if found.kind == "model_not_found":
+        asked = found._replace(numbers={"model": server.model or found.numbers.get("model", "")})
+        return http.told(server, asked, models=_models(server, cancel), **more)
+    return http.told(server, found, **more)
 
 
-def _failed(server: Server, status: int, answer: Answer) -> ModelError:
+def _models(server: Server, cancel: Cancel) -> list:
+    try:
+        return servers.names_in(question.ask(server, "/models", cancel).value) or []
+    except ModelError:
+        return []
+
+
+def _failed(server: Server, status: int, answer: Answer, cancel: Cancel) -> ModelError:
     """For an error in the place of the answer, or of the rest of it."""
-    status = refusal.status_of_value(answer.error, status)
-    words = refusal.one_line(refusal.words_of_value(answer.error), http.secrets_of(server)) or "no reason given"
-    where = "failed in the middle of its answer" if answer.has_begun else "answered with an error"
-    return ModelError(f"{http.shown(server.url)} {where} ({status}): {words}", "error", status)
+    return _told(server, failures.of_value(answer.error, status), cancel,
+                 where=" in the middle of its answer" if answer.has_begun else "")
 
 
-def _incomplete(server: Server, status: int, answer: Answer, decoder: sse.Decoder) -> ModelError:
-    """For a body that ended well and an answer that did not."""
-    address = http.shown(server.url)
+# What an answer without a word may mean: one that broke off, and [DONE] alone, which some servers send when the next request
+# comes in.
+_NO_WORD = "its log may say why; often the prompt does not fit its context window"
+_INTERRUPTED = "it gave no reason; another request may have interrupted it"
+
+
+def _check(server: Server, exchange: http.Exchange, answer: Answer, decoder: sse.Decoder) -> None:
+    """Raises the ModelError of a body that is over and an answer that is not."""
+    status = exchange.status
+    if answer.finish or answer.whole or decoder.done and answer.has_begun:
+        return
+    if exchange.cut and not decoder.done:
+        raise exchange.cut
     if answer.has_begun:
-        return ModelError(f"{address} closed the connection in the middle of its answer", "dropped", status)
-    if decoder.beginning and not answer.started:
-        words = refusal.one_line(refusal.words_of_body(decoder.beginning), http.secrets_of(server)) or "a web page"
-        return ModelError(f"{address} answers, but not as a model server ({words}): does the URL end in /v1?", "wrong_url",
-                          status)
-    return ModelError(f"{address} ended its answer ({status}) before the first word: its log may say why; often the"
-                      " prompt does not fit its context window", "empty", status)
-
-
-def _interrupted(server: Server, status: int) -> ModelError:
-    """For [DONE] and nothing else: some servers drop an answer that way when the next request comes in."""
-    return ModelError(f"{http.shown(server.url)} ended its answer ({status}) before the first word and gave no reason:"
-                      " another request may have interrupted it", "empty", status)
+        raise http.failure(server, "dropped", where="in the middle of its answer", status=status)
+    if decoder.beginning and not answer.started and not decoder.done:
+        raise http.failure(server, "wrong_url", refusal.words_of_body(decoder.beginning) or "a web page", status)
+    raise http.failure(server, "empty", _INTERRUPTED if decoder.done else _NO_WORD, status)

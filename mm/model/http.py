@@ -20,12 +20,14 @@ from collections import namedtuple
 from mm import __version__
 from mm.cancel import Cancel
 from mm.errors import UserError
-from mm.model import refusal
+from mm.model import failures, refusal
 from mm.model.line import CONNECT_SECONDS, ConnectTimeout, Line
 
 # `url` ends in /v1, without a slash; `headers` is a dict; `timeout` is in seconds without a byte, 0 for none;
-# `temperature` and `max_tokens` are None unless set; `extra` is a dict that is merged into the request.
-Server = namedtuple("Server", "url model api_key headers timeout temperature max_tokens extra")
+# `temperature` and `max_tokens` are None unless set; `extra` is a dict that is merged into the request; `make` is the key of
+# a makes.Make, None where it is not known.
+Server = namedtuple("Server", "url model api_key headers timeout temperature max_tokens extra make")
+Server.__new__.__defaults__ = (None,)
 
 # Within this a refusal's body must have come; without, the status is all there is to show.
 REFUSAL_SECONDS = 10
@@ -35,23 +37,40 @@ _READ_SIZE = 65536
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile("[\t\x20-\x7e\xa0-\xff]*")
 
-_START = "start llama-server, set MM_URL or --url (Ollama: http://127.0.0.1:11434/v1), or try --demo"
-_CHECK = "check MM_URL or --url"
-
 _USER_OR_QUERY = re.compile(r"[^/?#]*@|[?#].*", re.DOTALL)
 
 
 class ModelError(UserError):
     """The model server did not answer as it should.
 
-    `kind` is "url", "header", "name", "refused", "unreachable", "tls", "protocol", "dropped", "timeout", "redirect",
-    "http" (it refused, with `status`), "error" (it failed in the middle of a good answer), "wrong_url" or "empty".
+    `kind` is one of failures.RULES, or "url" or "header" for a configuration that cannot be used. `status` is the HTTP status,
+    where there was an answer. `numbers` are those of the failures.Failure: {"prompt", "window", "model", "field"}, each only
+    where the server told; `words` are its own. `retry_after`: the seconds after which it wants to be asked again, None where it
+    did not say.
     """
 
-    def __init__(self, message: str, kind: str, status: int | None = None, exit_code: int = 1):
+    def __init__(self, message: str, kind: str, status: int | None = None, exit_code: int = 1, numbers: dict | None = None,
+                 words: str = "", retry_after: float | None = None):
         super().__init__(message, exit_code)
         self.kind = kind
         self.status = status
+        self.numbers = numbers or {}
+        self.words = words
+        self.retry_after = retry_after
+
+
+def failure(server: Server, kind: str, words: str = "", status: int | None = None, **more) -> ModelError:
+    """The ModelError of a kind, in its line."""
+    return told(server, failures.Failure(kind, {}, words, status), **more)
+
+
+def told(server: Server, found: failures.Failure, retry_after: float | None = None, **more) -> ModelError:
+    """The ModelError of a Failure, in its line."""
+    secrets = secrets_of(server)
+    text = failures.line(found, shown(server.url), failures.make_of(server, found.words), secrets, has_key=bool(server.api_key),
+                         **more)
+    return ModelError(text, found.kind, found.status, numbers=found.numbers, words=refusal.one_line(found.words, secrets),
+                      retry_after=retry_after)
 
 
 def shown(url: str) -> str:
@@ -62,21 +81,22 @@ def shown(url: str) -> str:
 def secrets_of(server: Server) -> list[str]:
     """What must not be in any text, even where the server repeats it. Short values are no secrets but words."""
     values = [server.api_key or "", *(str(value) for value in (server.headers or {}).values())]
-    tokens = [value.rpartition(" ")[2] for value in values]  # the part of "Bearer abc" that a server quotes
-    return sorted({value for value in values + tokens if len(value) >= 6}, key=len, reverse=True)
+    values += [value.rpartition(" ")[2] for value in values]  # the part of "Bearer abc" that a server quotes
+    values += [urllib.parse.quote(value, safe="") for value in values]
+    return sorted({value for value in values if len(value) >= 6}, key=len, reverse=True)
 
 
 class Exchange:
     """An answer whose head has come. Read it until b"", close it in any case; closing drops the connection."""
 
-    def __init__(self, response, line: Line, registration, cancel: Cancel, url: str):
+    def __init__(self, response, line: Line, registration, cancel: Cancel, server: Server):
         self.status = response.status
         self.cut = None  # the ModelError that tells why the body ended, where it did not end well
         self._response = response
         self._line = line
         self._registration = registration
         self._cancel = cancel
-        self._url = url
+        self._server = server
 
     def header(self, name: str) -> str:
         """The first header of that name, "" where there is none."""
@@ -91,7 +111,7 @@ class Exchange:
             data = self._response.read1(_READ_SIZE)
         except (OSError, http.client.HTTPException) as error:
             self._cancel.check()
-            self.cut = _explained(error, self._url, self._line, in_answer=True)
+            self.cut = _explained(error, self._server, self._line, in_answer=True)
             if self.cut.kind == "timeout":
                 raise self.cut from None
             return b""
@@ -144,12 +164,12 @@ def send(server: Server, path: str, body: bytes | None, cancel: Cancel, timeout:
         if not isinstance(error, (OSError, http.client.HTTPException)):
             raise
         cancel.check()
-        raise _explained(error, server.url, line, in_answer=False) from None
-    answer = Exchange(response, line, registration, cancel, server.url)
+        raise _explained(error, server, line, in_answer=False) from None
+    answer = Exchange(response, line, registration, cancel, server)
     if cancel.cancelled or 300 <= answer.status < 400:
         answer.close()
         cancel.check()
-        raise _redirected(answer, server.url)
+        raise _redirected(answer, server)
     return answer
 
 
@@ -255,35 +275,31 @@ def _headers(server: Server) -> dict:
     return headers
 
 
-def _redirected(answer: Exchange, url: str) -> ModelError:
-    target = shown(urllib.parse.urljoin(url, answer.header("Location"))) if answer.header("Location") else "another URL"
-    return ModelError(f"{shown(url)} answered {answer.status}: it redirects to {target}; use that URL", "redirect",
-                      answer.status)
+def _redirected(answer: Exchange, server: Server) -> ModelError:
+    location = answer.header("Location")
+    target = shown(urllib.parse.urljoin(server.url, location)) if location else "another URL"
+    return failure(server, "redirect", target, answer.status)
 
 
-def _explained(error: Exception, url: str, line: Line, in_answer: bool) -> ModelError:
+def _explained(error: Exception, server: Server, line: Line, in_answer: bool) -> ModelError:
     """The line for what surfaced in a socket call."""
     if isinstance(error, urllib.error.URLError) and isinstance(error.reason, OSError):
         error = error.reason
-    address = shown(url)
     number = getattr(error, "errno", None)
     if isinstance(error, ConnectionRefusedError):
-        return ModelError(f"no model server at {address} (connection refused): {_START}", "refused")
+        return failure(server, "refused")
     if isinstance(error, socket.gaierror):
-        return ModelError(f'cannot resolve "{urllib.parse.urlsplit(url).hostname}" ({address}): {_CHECK}', "name")
+        return failure(server, "name", urllib.parse.urlsplit(server.url).hostname)
     if isinstance(error, ConnectTimeout):
-        return ModelError(f"no model server at {address} (no answer in {CONNECT_SECONDS} s): {_CHECK}", "unreachable")
+        return failure(server, "unreachable", f"no answer in {CONNECT_SECONDS} s")
     if type(error).__module__ == "ssl" and not in_answer:
-        reason = getattr(error, "verify_message", "") or error.reason or "no reason given"
-        words = refusal.one_line(str(reason))
+        words = str(getattr(error, "verify_message", "") or error.reason or "")
         hint = " (does it speak http?)" if "WRONG_VERSION" in words or "EOF" in words else ""
-        return ModelError(f"{address}: the TLS connection failed{hint}: {words}", "tls")
+        return failure(server, "tls", words + hint)
     if isinstance(error, socket.timeout) and number != errno.ETIMEDOUT:
-        return ModelError(f"no byte from {address} for {line.seconds:g} s (model.timeout)", "timeout")
+        return failure(server, "timeout", f"{line.seconds:g}")
     if isinstance(error, (ConnectionError, http.client.IncompleteRead)) or isinstance(error, OSError) and in_answer:
-        where = "in the middle of its answer" if in_answer else "without an answer"
-        return ModelError(f"{address} closed the connection {where}", "dropped")
+        return failure(server, "dropped", where="in the middle of its answer" if in_answer else "without an answer")
     if isinstance(error, OSError):
-        reason = refusal.one_line((error.strerror or str(error) or type(error).__name__).lower())
-        return ModelError(f"no model server at {address} ({reason}): {_CHECK}", "unreachable")
-    return ModelError(f"{address} answers, but not in HTTP: is it the model server's port?", "protocol")
+        return failure(server, "unreachable", (error.strerror or str(error) or type(error).__name__).lower())
+    return failure(server, "protocol")

@@ -20,6 +20,11 @@ _TAG_NAME = re.compile(r"</?\s*([A-Za-z]*)")
 _UNSEEN = ("head", "script", "style")
 # The page's first tag, however long the white space and the comments in front of it are.
 _PAGE = re.compile(r"(?i)\s*<(!doctype\s+html|html|head|body)\b")
+# What is secret though nobody has told mm: keys and tokens that a server quotes, the user in a URL.
+_SECRETS = re.compile(r"(?<=://)[^\s/@]+(?=@)|(?<=\bbearer )[\w.~+/=-]{6,}|(?<=\bbasic )[\w+/=-]{8,}"
+                      r"|\b(?:sk-|hf_|gh[opsu]_|eyJ)[\w.*-]{6,}", re.IGNORECASE)
+_NAMED_SECRETS = re.compile(r"((?:(?:api|access|private)[ _-]?key|[_-]token|secret|password|authorization)[\"']?"
+                            r"(?: provided)?\s*[:=]\s*[\"']?)[^\s\"',;]{4,}", re.IGNORECASE)
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\\s]+")
 
 
@@ -43,7 +48,7 @@ def words_of_value(value) -> str:
             value = next((found for found in named if found), "")
         else:
             break
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def status_of_value(value, otherwise: int) -> int:
@@ -63,6 +68,7 @@ def one_line(text: str, secrets=(), limit: int = MAX_WORDS) -> str:
         if secret:
             text = text.replace(secret, "***")
     text = _UNPRINTABLE.sub(" ", text[:MAX_BODY]).strip()
+    text = _NAMED_SECRETS.sub(r"\1***", _SECRETS.sub("***", text))
     return text if len(text) <= limit else text[:limit - 1].rstrip() + "…"
 
 

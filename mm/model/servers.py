@@ -1,50 +1,329 @@
-"""Which model a server has."""
+"""Finds the model server: the one that the user has set, or else the first that runs here and answers as one.
+
+All places are asked at once, each by a daemon thread of its own, and the answers are taken in the order of the places: an
+earlier one that is slow is waited for, until its time is over. Whether something is a model server is told by the shape of
+its answer alone, because LM Studio answers 200 to anything and other programs listen on the same ports.
+
+A server that was found, and not set, is on this machine or in a private network, and gets no key and no headers.
+"""
 
 from __future__ import annotations
 
-import json
+import os
+import re
+import socket
+import threading
+import time
+import urllib.parse
+from collections import namedtuple
 
-from mm.cancel import Cancel
-from mm.model import http
+from mm.cancel import Cancel, Cancelled
+from mm.errors import UserError
+from mm.model import http, makes, question, refusal
 from mm.model.http import ModelError, Server
-
-# Where a model server is expected: llama.cpp's default, by number because `localhost` is ::1 first on many systems.
-DEFAULT_URL = "http://127.0.0.1:8080/v1"
+from mm.model.question import at, listed, root_of
 
 # What is asked for where neither the user nor the server names a model. Servers with one model ignore the name.
 ANY_MODEL = "default"
 
-# A server that is busy with an answer and serves one request at a time does not list its models: then mm just asks.
-_SECONDS = 10
+# For the search: a place that does not accept a connection in the first time, or does not list its models in the second,
+# is no server.
+CONNECT_SECONDS, LIST_SECONDS = 0.2, question.QUESTION_SECONDS
 
-_MAX_LIST = 4 * 1024 * 1024
+# A server that the user has set may be busy with an answer and list its models late: then mm just asks it.
+_SET_SECONDS = 10
+
+_PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 
 # Models that cannot chat carry one of these in their name.
 _NO_CHAT = ("embed", "rerank")
 
+# Where Docker's model runner is, seen from a container, and what tells that mm is in one.
+_DOCKER_INSIDE = "http://model-runner.docker.internal/engines/v1"
+_CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
-def first_model(server: Server, cancel: Cancel) -> str | None:
-    """The id of the first model that can chat; None where the server does not say.
+# What to fetch where a server runs and has no model yet: one for tools, of a size that most machines can bear.
+FIRST_MODEL = {"ollama": "qwen3:8b", "lmstudio": "qwen/qwen3-8b", "docker": "ai/qwen3"}
 
-    Raises ModelError where nothing can be reached, and Cancelled.
+FOUND = "model: %s · %s · another one: --model NAME%s"
+NAMES_SHOWN = 5
+NONE_RUNS = "no model server is running here (%s): start one (%s), name one with --url, or try --demo"
+WANTS_KEY = "the model server at %s wants an API key, and mm sends one only to a URL that you set: MM_API_KEY=… mm --url %s"
+NO_MODEL = "the server at %s has no model that can chat%s"
+TOO_SLOW = "%s accepts connections and did not list its models in %d s (--url %s asks it all the same)"
+NOT_NEAR = "%s is not used: %s is neither this machine nor in a private network (MM_URL or --url sets it)"
+
+# A place to look at. `origin` is the variable that named it, None for a usual port; `make` the key of the make there.
+Place = namedtuple("Place", "url origin make")
+# What was found. `origin` as above, SET where the user has set the URL; `line`: for the log, "" where mm has chosen nothing;
+# `notes`: the lines about places that have something to do with a model server and cannot be used.
+Found = namedtuple("Found", "server origin line notes")
+Found.__new__.__defaults__ = ("", ())
+SET = "set"
+
+# What is at a place.
+NOBODY, FAR, SLOW, OTHER, LOCKED, EMPTY, GOOD = "nobody", "far", "slow", "other", "locked", "empty", "good"
+
+
+class NothingRuns(UserError):
+    """No place that was looked at has anything to do with a model server."""
+
+
+class Sighting:
+    """What is known of one place, while its thread looks at it: `done` is set when no more will be."""
+
+    def __init__(self, place: Place):
+        self.place = place
+        self.state = NOBODY
+        self.listing, self.models, self.make = None, (), None
+        self.done = threading.Event()
+
+
+def find(config, environ, cancel: Cancel, places=None) -> Found:
+    """The server to ask, with the model. `places`: where to look instead of places_of(environ).
+
+    Raises UserError, one line with what to do, where there is none, and Cancelled. A URL that is set counts alone.
     """
-    try:
-        with http.send(server, "/models", None, cancel, timeout=_SECONDS) as exchange:
-            if exchange.status != 200:
-                return None
-            body = exchange.read_text(_MAX_LIST, _SECONDS)
-    except ModelError as error:
-        if error.kind in ("dropped", "timeout", "redirect"):
-            return None  # the completion will tell better what is wrong
-        raise
-    return _first_id(body)
+    server = Server(config.model_url, config.model_name, config.model_api_key, config.model_headers, config.model_timeout,
+                    config.model_temperature, config.model_max_tokens, config.model_extra)
+    if server.url:
+        return _set(server, cancel)
+    server = server._replace(api_key=None, headers={})
+    sightings = look_around(server, places_of(environ) if places is None else places, cancel)
+    best = next((each for each in sightings if each.state == GOOD), None)
+    passed_over = [line for line in map(_told, sightings) if line]
+    if best is None:
+        raise UserError("; ".join(passed_over)) if passed_over else NothingRuns(_none(sightings))
+    server = _with_model(server._replace(url=best.place.url, make=best.make), best.models, best.listing, cancel)
+    title = makes.of_key(best.make).title if best.make else "a server"
+    line = FOUND % (among(server.model, best.models), "%s at %s" % (title, http.shown(server.url)), " or --url URL")
+    return Found(server, best.place.origin, line, tuple(passed_over))
 
 
-def _first_id(body: str) -> str | None:
+def places_of(environ) -> tuple:
+    """The places to look at, in their order."""
+    places = [Place(_openai_url(environ), "OPENAI_BASE_URL", None), Place(_ollama_url(environ), "OLLAMA_HOST", "ollama")]
+    for make in makes.MAKES:
+        places.append(Place(make.url, None, make.key))
+        if make.key == "docker" and any(map(os.path.exists, _CONTAINER_MARKS)):
+            places.append(Place(_DOCKER_INSIDE, None, make.key))
+    unique = {}
+    for place in places:
+        unique.setdefault(place.url, place)
+    unique.pop(None, None)
+    return tuple(unique.values())
+
+
+def look_around(server: Server, places, cancel: Cancel, whole: bool = False) -> list:
+    """A Sighting for each place up to the first good one, or with `whole` for all of them. Raises Cancelled.
+
+    Takes as long as the slowest of those, and never longer than CONNECT_SECONDS and LIST_SECONDS.
+    """
+    over, end = Cancel(), time.monotonic() + CONNECT_SECONDS + LIST_SECONDS
+    sightings = [Sighting(place) for place in places]
     try:
-        models = json.loads(body)["data"]
-        names = [model["id"] for model in models if isinstance(model["id"], str) and model["id"]]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        for sighting in sightings:
+            threading.Thread(target=_look, args=(sighting, server, over), name="search", daemon=True).start()
+        for count, sighting in enumerate(sightings, 1):
+            cancel.wait(sighting.done, max(0, end - time.monotonic()))
+            if sighting.state == GOOD and not whole:
+                return sightings[:count]
+        return sightings
+    finally:
+        over.cancel()  # whoever still waits for an answer ends at once
+
+
+def refuses(url: str) -> bool:
+    """Whether nobody listens at the address any more."""
+    try:
+        _connect(_addressed(url))
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        pass  # busy, or a name that is slow to be resolved
+    return False
+
+
+def is_near(address: str) -> bool:
+    """Whether an IP address is this machine's own or a private network's."""
+    import ipaddress
+
+    number = ipaddress.ip_address(address.partition("%")[0])
+    number = getattr(number, "ipv4_mapped", None) or number
+    return number.is_loopback or any(number in ipaddress.ip_network(network) for network in _PRIVATE)
+
+
+def _look(sighting: Sighting, server: Server, over: Cancel) -> None:
+    url = sighting.place.url
+    try:
+        addresses = _addressed(url)
+        if not all(is_near(address[4][0]) for address in addresses):
+            sighting.state = FAR
+            return
+        _connect(addresses)
+        sighting.state, begin = SLOW, time.monotonic()
+        said = question.ask(server._replace(url=url), "/models", over, seconds=LIST_SECONDS)
+        if said.status:
+            _judge(sighting, said, server.model)
+        elif time.monotonic() - begin < LIST_SECONDS / 2:
+            sighting.state = OTHER  # it hung up, or speaks something else
+    except (OSError, ValueError, ModelError, Cancelled):
+        pass  # nobody there, or nobody waits any more
+    finally:
+        sighting.done.set()
+
+
+def _judge(sighting: Sighting, said, wanted) -> None:
+    """By the shape of the answer. `wanted`: the model that the user has set, or None."""
+    names, place = names_in(said.value), sighting.place
+    if names is not None:
+        sighting.state = GOOD if wanted in names or any(map(_can_chat, names)) else EMPTY
+    elif isinstance(said.value, dict) and said.status in (401, 403) and ("error" in said.value or "detail" in said.value):
+        sighting.state = LOCKED
+    elif at(said.value, "error") and said.status == 503 and "loading" in refusal.words_of_value(said.value).lower():
+        sighting.state = GOOD  # the request itself waits until the model is there
+    else:
+        sighting.state = OTHER
+    # A usual port alone tells nothing where several makes share it.
+    make = makes.of_models(said.value, said.software) or makes.of_key(place.make if place.make in FIRST_MODEL else None)
+    sighting.listing, sighting.models, sighting.make = said.value, tuple(names or ()), make and make.key
+
+
+def names_in(listing):
+    """The names of the models in an answer to /models, a list; None where it is no such answer."""
+    models, is_list = at(listing, "data"), at(listing, "object") == "list"
+    if models is None and is_list and "data" in listing:  # Ollama without a model
+        models = []
+    if not isinstance(models, list):
         return None
-    chatting = [name for name in names if not any(mark in name.lower() for mark in _NO_CHAT)]
-    return (chatting or names or [None])[0]
+    names = [each["id"] for each in models if isinstance(at(each, "id"), str) and each["id"]]
+    return names if names or not models and is_list else None
+
+
+def _set(server: Server, cancel: Cancel) -> Found:
+    """The server that the user has set: taken as it is, and asked for its models where no model is set."""
+    if server.model:
+        return Found(server, SET)
+    said = question.ask(server, "/models", cancel, seconds=_SET_SECONDS)
+    names, make = names_in(said.value) or (), makes.of_models(said.value, said.software)
+    server = _with_model(server._replace(make=make and make.key), names, said.value, cancel)
+    line = FOUND % (among(server.model, names), http.shown(server.url), "")
+    return Found(server, SET, line if len(names) > 1 else "")
+
+
+def _with_model(server: Server, names, listing, cancel: Cancel) -> Server:
+    """The server with the model to ask for."""
+    if server.model or not names:
+        return server._replace(model=server.model or ANY_MODEL)
+    chatting = [name for name in names if _can_chat(name)] or list(names)
+    model = chatting[0]
+    if len(chatting) > 1:
+        loaded = loaded_models(server, listing, cancel)
+        model = next((name for name in chatting if name in loaded), model)
+    return server._replace(model=model)
+
+
+def among(model: str, names) -> str:
+    """The model, and what could be chosen instead."""
+    others = [name for name in names if name != model and _can_chat(name)]
+    more = ", …" if len(others) > NAMES_SHOWN else ""
+    return refusal.one_line(model + (" (also there: %s%s)" % (", ".join(others[:NAMES_SHOWN]), more) if others else ""))
+
+
+def loaded_models(server: Server, listing, cancel: Cancel) -> list:
+    """The names of the models that the server has in its memory, as far as it says so in the way of its make."""
+    entries = listed(at(listing, "data"))
+    if any(at(each, "status", "value") for each in entries):  # llama.cpp as a router
+        return [at(each, "id") for each in entries if at(each, "status", "value") == "loaded"]
+    root, loaded = server._replace(url=root_of(server.url)), []
+    try:
+        if server.make in ("ollama", None):
+            for each in listed(at(question.ask(root, "/api/ps", cancel).value, "models")):
+                loaded += [at(each, "name"), at(each, "model")]
+        if server.make in ("lmstudio", None) and not loaded:
+            for each in listed(at(question.ask(root, "/api/v1/models", cancel).value, "models")):
+                instances = listed(at(each, "loaded_instances"))
+                loaded += [at(each, "key"), *(at(instance, "id") for instance in instances)] if instances else []
+            if not loaded:
+                entries = listed(at(question.ask(root, "/api/v0/models", cancel).value, "data"))
+                loaded = [at(each, "id") for each in entries if at(each, "state") == "loaded"]
+    except ModelError:
+        pass  # gone
+    return loaded
+
+
+def _can_chat(name: str) -> bool:
+    return not any(mark in name.lower() for mark in _NO_CHAT)
+
+
+def _told(sighting: Sighting) -> str | None:
+    """The line about a place where there is something and yet nothing to use."""
+    url = http.shown(sighting.place.url)
+    if sighting.state == LOCKED:
+        return WANTS_KEY % (url, url)
+    if sighting.state == EMPTY:
+        make = makes.of_key(sighting.make)
+        return NO_MODEL % (url, ": " + make.pull % FIRST_MODEL[make.key] if make and make.pull else "")
+    if sighting.state == SLOW:
+        return TOO_SLOW % (url, LIST_SECONDS, url)
+    if sighting.state == FAR:
+        return NOT_NEAR % (sighting.place.origin, urllib.parse.urlsplit(url).hostname)
+    return None
+
+
+def _none(sightings) -> str:
+    """Where it was looked, and how to start one."""
+    looked_at = (urllib.parse.urlsplit(each.place.url).netloc for each in sightings)
+    ports = ", ".join(dict.fromkeys(name.replace("127.0.0.1", "") for name in looked_at))
+    return NONE_RUNS % (ports, " | ".join(make.start for make in makes.MAKES[:3]))
+
+
+def _addressed(url: str) -> list:
+    parts = urllib.parse.urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        return socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+    except UnicodeError:
+        raise OSError("no such name") from None
+
+
+def _connect(addresses: list) -> None:
+    """Raises OSError where none of the addresses takes a connection in time."""
+    failure = OSError("no address")
+    for family, kind, protocol, _, address in addresses:
+        with socket.socket(family, kind, protocol) as sock:
+            sock.settimeout(CONNECT_SECONDS)
+            try:
+                return sock.connect(address)
+            except OSError as error:
+                failure = error
+    raise failure
+
+
+def _openai_url(environ):
+    """OPENAI_BASE_URL, with the /v1 that some leave out; None where it is no URL that could be asked."""
+    url = (environ.get("OPENAI_BASE_URL") or "").strip().rstrip("/")
+    try:
+        parts = urllib.parse.urlsplit(url)
+        parts.port  # a ValueError where it is none
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+        return None
+    return url if parts.path else url + "/v1"
+
+
+def _ollama_url(environ):
+    """OLLAMA_HOST as Ollama reads it, but for "every address" which is asked at this machine's own; None where unset."""
+    given = (environ.get("OLLAMA_HOST") or "").strip()
+    scheme, _, rest = given.rpartition("://")
+    place, _, path = rest.partition("/")
+    port = {"": "11434", "http": "80", "https": "443"}.get(scheme)
+    if not given or port is None or "@" in place:
+        return None
+    with_port = re.fullmatch(r"(\[.*\]|[^:]*):(\d{0,5})", place)
+    host, port = (with_port[1], with_port[2] or port) if with_port else (place, port)
+    host = host.strip("[]")
+    host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    path = re.sub(r"/?v1/?$", "", path).strip("/")
+    return "%s://%s:%s%s/v1" % (scheme or "http", "[%s]" % host if ":" in host else host, port, path and "/" + path)

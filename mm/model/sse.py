@@ -91,7 +91,7 @@ class Decoder:
                 if self._tap:
                     self._tap(line.rstrip("\r"))
                 objects.append(value)
-            else:
+            elif line or self._held or self._event:
                 self._line(line, objects)
                 if self.done:
                     break

@@ -10,31 +10,32 @@ from any thread at any time.
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import urllib.parse
 from collections import namedtuple
 
 from mm import log
-from mm.cancel import Cancel, Cancelled
-from mm.model import http
+from mm.cancel import Cancel
+from mm.model import makes, question
+from mm.model.failures import Overflow
 from mm.model.http import ModelError, Server
-
-# A question of the probe is given up after this: the next is asked.
-QUESTION_SECONDS = 2
-
-_MAX_ANSWER = 4 * 1024 * 1024
+from mm.model.question import at, listed, root_of
 
 # Below this an agent cannot do much: the tools and a file or two fill it.
-SMALL_WINDOW = 8192
-SMALL = ("⚠️ the server gives this model only %d tokens of context; agents need 16000 or more (llama-server -c 32768, "
-         "OLLAMA_CONTEXT_LENGTH=32768 ollama serve, lms load --context-length 32768)")
+SMALL_WINDOW = 16_000
+SMALL = "⚠️ the server gives this model only %d tokens of context; agents need 16000 or more: %s"
+# The first three numbers: tokens.
+TRUNCATED = ("⚠️ the server seems to have cut the prompt without a word: it has read %d tokens of about %d. What was said "
+             "first may be lost; it needs a larger window: %s")
+# It counts as cut when the server has read less than this part of the estimate (mm.conversation.estimate is that far off at
+# most), or, where it keeps one half of its window and no more, less than the second.
+_CUT, _CUT_TO_HALF = 0.6, 0.75
+# The windows that servers have by default, where it is not known which.
+_USUAL_WINDOWS = tuple(1024 << power for power in range(1, 8))
+NO_WAY_OUT = "pick a model with a larger window"
 UNKNOWN = ("⚠️ the model server does not tell its context window: the conversation is not compressed by itself "
            "(set model.contextWindow)")
-
-# What a refusal says of a prompt that was too long: tokens of the window and of the prompt, 0 where it does not say.
-Overflow = namedtuple("Overflow", "window prompt")
 
 
 class Window:
@@ -43,9 +44,11 @@ class Window:
     def __init__(self, configured: int = 0):
         self._configured = configured
         self._probed = self._learned = 0
+        self._make = None  # the key of the make that the server showed to be
         self._lock = threading.Lock()
         self._running = None  # the thread that asks
-        self._told = False
+        self._suspected = None  # a report of tokens that is yet to be held against the window
+        self._told = self._told_truncated = False
 
     @property
     def size(self) -> int:
@@ -62,22 +65,36 @@ class Window:
         with self._lock:
             if self.size:
                 if answered:
-                    self._tell()
+                    self._tell(server)
             elif not self._told:
                 self._start(server, answered)
 
-    def learn(self, text: str, server: Server):
-        """Takes what the server said when it refused; returns the Overflow, None where it is about anything else.
+    def learn(self, problem, server: Server):
+        """Takes the error of a request; returns the failures.Overflow, None where it is about anything else.
 
         A server that does not say how large its window is is asked again.
         """
-        overflow = learned_from(text)
+        overflow = None
+        if getattr(problem, "kind", None) in ("context_overflow", "request_too_large"):
+            overflow = Overflow(problem.numbers.get("window", 0), problem.numbers.get("prompt", 0))
         if overflow and overflow.window:
             self._learned = overflow.window
         elif overflow:
             with self._lock:
                 self._start(server, True)
         return overflow
+
+    def compare(self, reported, estimated: int, server: Server) -> None:
+        """Takes the tokens of a prompt as the server counted them (None, 0: it did not) and as mm estimated them.
+
+        A prompt that was cut in silence is told, once; while the window is being asked for, as soon as it is known.
+        """
+        if not reported:
+            return
+        with self._lock:
+            self._suspected = (reported, estimated)
+            if not (self._running and self._running.is_alive()):
+                self._tell_truncated(server)
 
     def wait(self, seconds: float) -> None:
         """Waits until a probe that is running has ended."""
@@ -91,174 +108,138 @@ class Window:
             self._running.start()
 
     def _look(self, server: Server, answered: bool) -> None:
+        size, make = 0, None
         try:
-            self._probed = probe(server, Cancel()) or self._probed
+            size, make = probe(server, Cancel())
         except Exception:
             log.traceback()
         with self._lock:
+            self._probed, self._make = size or self._probed, make or self._make
             if answered or self.size:
-                self._tell()
+                self._tell(server)
+            self._tell_truncated(server)
 
-    def _tell(self) -> None:
+    def _tell(self, server: Server) -> None:
         if self._told:
             return
         self._told = True
         if not self.size:
             log.line(UNKNOWN)
         elif self.size < SMALL_WINDOW:
-            log.line(SMALL % self.size)
+            log.line(SMALL % (self.size, way_out(server, self._make)))
+
+    def _tell_truncated(self, server: Server) -> None:
+        if self._suspected and not self._told_truncated and truncated(*self._suspected, self.size):
+            self._told_truncated = True
+            log.line(TRUNCATED % (*self._suspected, way_out(server, self._make)))
 
 
-def learned_from(text: str):
-    """The Overflow that a server's words are about; None where they are about anything else."""
-    if not _OVERFLOW.search(text):
-        return None
-    window, prompt = _first_number(_WINDOW_WORDS, text), _first_number(_PROMPT_WORDS, text)
-    return Overflow(window, prompt)
+def way_out(server: Server, make=None) -> str:
+    """The command that gives a model a larger window on this very server; `make` is its key as far as a probe told it."""
+    known = makes.of_key(server.make) or makes.of_key(make) or makes.of_url(server.url)
+    if known:
+        return known.larger_window or NO_WAY_OUT
+    return " or ".join(each.larger_window for each in makes.MAKES[:3])
 
 
-def probe(server: Server, cancel: Cancel) -> int:
-    """Asks the server for its window: tokens, 0 where it does not tell. Raises Cancelled, and nothing else."""
-    root = server._replace(url=_root(server.url))
+def truncated(reported: int, estimated: int, window: int) -> bool:
+    """Whether a server that counted `reported` tokens has cut a prompt of about `estimated`, without saying so.
+
+    Far fewer tokens than were sent are not enough: some servers count only what they had not read before. So the prompt must
+    not have fitted, or the count must be what is left of a usual window: all of it, or one half and two.
+    """
+    if not 0 < reported < _CUT_TO_HALF * estimated:
+        return False
+    sizes = (window,) if window else _USUAL_WINDOWS
+    if any(abs(reported - (size // 2 + 2)) <= 2 or not window and size - 16 <= reported <= size for size in sizes):
+        return estimated > _CUT_TO_HALF * window
+    return 0 < window < estimated and reported < _CUT * estimated
+
+
+def probe(server: Server, cancel: Cancel) -> tuple:
+    """Asks the server for its window: tokens, 0 where it does not tell, and the key of its make where the answer shows it.
+
+    Raises Cancelled, and nothing else.
+    """
+    root = server._replace(url=root_of(server.url))
     model = server.model or ""
-    for question in (_llama_cpp, _ollama, _openai, _lm_studio):
+    for questions, make in ((_llama_cpp, "llama.cpp"), (_ollama, "ollama"), (_openai, None), (_lm_studio, "lmstudio"),
+                            (_slots, "llama.cpp")):
         try:
-            size = question(root, server, model, cancel)
+            size = questions(root, server, model, cancel)
         except ModelError:
-            return 0  # nobody there
+            return 0, None  # nobody there
         if size:
-            return size
-    return 0
+            return size, make
+    return 0, None
+
+
+def _ask(server: Server, path: str, cancel: Cancel, body=None):
+    return question.ask(server, path, cancel, body).value
 
 
 def _llama_cpp(root: Server, server: Server, model: str, cancel: Cancel) -> int:
-    props = _ask(root, "/props", cancel)
-    settings = _at(props, "default_generation_settings")
-    if isinstance(settings, dict) and not _size(_at(settings, "n_ctx")) and model:
+    settings = at(_ask(root, "/props", cancel), "default_generation_settings")
+    if isinstance(settings, dict) and not _size(at(settings, "n_ctx")) and model:
         # A router has no window of its own: it is asked for the model's.
-        settings = _at(_ask(root, "/props?model=" + urllib.parse.quote(model, safe=""), cancel), "default_generation_settings")
-    return _size(_at(settings, "n_ctx"))
+        settings = at(_ask(root, "/props?model=" + urllib.parse.quote(model, safe=""), cancel), "default_generation_settings")
+    return _size(at(settings, "n_ctx"))
+
+
+def _slots(root: Server, server: Server, model: str, cancel: Cancel) -> int:
+    """llama.cpp, an old one that says it nowhere else."""
+    return _first(listed(_ask(root, "/slots", cancel)), lambda each: True, "n_ctx")
 
 
 def _ollama(root: Server, server: Server, model: str, cancel: Cancel) -> int:
-    running = _at(_ask(root, "/api/ps", cancel), "models")
+    running = at(_ask(root, "/api/ps", cancel), "models")
     if not isinstance(running, list):
         return 0
     names = (model, model + ":latest")
-    size = _first(running, lambda each: _at(each, "name") in names or _at(each, "model") in names, "context_length")
+    size = _first(running, lambda each: at(each, "name") in names or at(each, "model") in names, "context_length")
     if size or not model:
         return size
     # Not loaded yet: what it will be loaded with, if the model file says so. The model's maximum is something else.
-    parameters = _at(_ask(root, "/api/show", cancel, {"model": model}), "parameters")
+    parameters = at(_ask(root, "/api/show", cancel, {"model": model}), "parameters")
     found = re.search(r"^\s*num_ctx\s+(\d{1,9})\s*$", parameters, re.MULTILINE) if isinstance(parameters, str) else None
     return int(found.group(1)) if found else 0
 
 
 def _openai(root: Server, server: Server, model: str, cancel: Cancel) -> int:
     """vLLM and SGLang, llama.cpp where /props is closed, Docker Model Runner."""
-    listed = _at(_ask(server, "/models", cancel), "data")
-    listed = listed if isinstance(listed, list) else []
-    mine = [each for each in listed if _at(each, "id") == model] or (listed if len(listed) == 1 else [])
+    entries = listed(at(_ask(server, "/models", cancel), "data"))
+    mine = [each for each in entries if at(each, "id") == model] or (entries if len(entries) == 1 else [])
     if not mine:
         return 0
     entry = mine[0]
-    if _at(entry, "dmr") is not None or "/engines/" in server.url:
+    if at(entry, "dmr") is not None or "/engines/" in server.url:
         size = _docker(root, model, cancel)
         if size:
             return size
-    return _size(_at(entry, "max_model_len")) or _size(_at(entry, "meta", "n_ctx")) or _size(_at(entry, "dmr", "context_window"))
+    return _size(at(entry, "max_model_len")) or _size(at(entry, "meta", "n_ctx")) or _size(at(entry, "dmr", "context_window"))
 
 
 def _docker(root: Server, model: str, cancel: Cancel) -> int:
     """What was configured for the model, which wins over what it was packaged with."""
-    configured = _ask(root, "/engines/_configure", cancel)
-    for each in configured if isinstance(configured, list) else ():
-        if model and model in (_at(each, "Model"), _at(each, "ModelID")):
-            return _size(_at(each, "Config", "context-size"))
+    for each in listed(_ask(root, "/engines/_configure", cancel)):
+        if model and model in (at(each, "Model"), at(each, "ModelID")):
+            return _size(at(each, "Config", "context-size"))
     return 0
 
 
 def _lm_studio(root: Server, server: Server, model: str, cancel: Cancel) -> int:
-    models = _at(_ask(root, "/api/v1/models", cancel), "models")
-    for each in models if isinstance(models, list) else ():
-        instances = _at(each, "loaded_instances")
-        for instance in instances if isinstance(instances, list) else ():
-            size = _size(_at(instance, "config", "context_length"))
-            if size and model in (_at(each, "key"), _at(instance, "id")):
+    for each in listed(at(_ask(root, "/api/v1/models", cancel), "models")):
+        for instance in listed(at(each, "loaded_instances")):
+            size = _size(at(instance, "config", "context_length"))
+            if size and model in (at(each, "key"), at(instance, "id")):
                 return size
-    models = _at(_ask(root, "/api/v0/models", cancel), "data")
-    return _first(models, lambda each: _at(each, "id") == model, "loaded_context_length") if isinstance(models, list) else 0
+    entries = listed(at(_ask(root, "/api/v0/models", cancel), "data"))
+    return _first(entries, lambda each: at(each, "id") == model, "loaded_context_length")
 
 
 def _first(entries: list, fits, field: str) -> int:
-    return next((_size(_at(each, field)) for each in entries if fits(each) and _size(_at(each, field))), 0)
-
-
-def _ask(server: Server, path: str, cancel: Cancel, question=None):
-    """The JSON value of the answer, whatever its status; None where there is none in time. Raises ModelError if nobody is there."""
-    cancel.check()
-    late = Cancel()
-    timer = threading.Timer(QUESTION_SECONDS, late.cancel)
-    timer.daemon = True
-    body = None if question is None else json.dumps(question).encode("ascii")
-    with cancel.on_cancel(late.cancel):
-        timer.start()
-        try:
-            with http.send(server, path, body, late, timeout=QUESTION_SECONDS) as exchange:
-                return json.loads(exchange.read_text(_MAX_ANSWER, QUESTION_SECONDS))
-        except Cancelled:
-            cancel.check()
-            return None
-        except ModelError as error:
-            if error.kind in ("dropped", "timeout", "redirect", "protocol"):
-                return None
-            raise
-        except (ValueError, RecursionError):
-            return None
-        finally:
-            timer.cancel()
-
-
-def _root(url: str) -> str:
-    """The server's address without the part of its OpenAI interface."""
-    parts = urllib.parse.urlsplit(url)
-    path = re.sub(r"(/engines(/[^/]+)?)?/v1/?$", "", parts.path)
-    return urllib.parse.urlunsplit((parts.scheme, parts.netloc, path, "", ""))
-
-
-def _at(value, *names):
-    """value[name][name]…, None where that is not there."""
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
+    return next((_size(at(each, field)) for each in entries if fits(each) and _size(at(each, field))), 0)
 
 
 def _size(value) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9 else 0
-
-
-def _first_number(patterns, text: str) -> int:
-    for pattern in patterns:
-        found = pattern.search(text)
-        if found:
-            return int(found.group(1))
-    return 0
-
-
-def _patterns(*texts):
-    return tuple(re.compile(text, re.IGNORECASE) for text in texts)
-
-
-# The words for a prompt that is too long, as the servers say it (see the table in the tests).
-_OVERFLOW = re.compile(
-    r"exceed_context_size|context_length_exceeded|exceeds? the (available |model'?s? )?(maximum )?context|context shift is disabled"
-    r"|(maximum|longer than the|greater than the|reached|exceeds? the|exceeded the) context (length|size|window)"
-    r"|n_keep: \d+ >= n_ctx|(prompt|input|request|context|conversation) (is|was) too (long|large)|too many tokens"
-    r"|no user query found in messages|max_tokens must be at least 1, got -", re.IGNORECASE)
-_WINDOW_WORDS = _patterns(
-    r'"?n_ctx"?\s*[:=]\s*(\d{1,9})', r"context (?:length|size|window)(?: is| of)? (\d{1,9})",
-    r"context (?:length|size|window) \((\d{1,9})", r">\s*(\d{1,9}) maximum")
-_PROMPT_WORDS = _patterns(
-    r'"?n_prompt_tokens"?\s*[:=]\s*(\d{1,9})', r"request \((\d{1,9}) tokens", r"n_keep: (\d{1,9})",
-    r"\((\d{1,9}) in the messages", r"(?:has|have|contains|requested) (\d{1,9}) (?:input )?tokens",
-    r"prompt is too long: (\d{1,9}) tokens")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from mm.text import one_line
-from mm.tools import ask_user, bash, edit_file, plan, read_file, read_skill, write_file
+from mm.tools import ask_user, bash, edit_file, fetch_content, plan, read_file, read_skill, write_file
 from mm.tools.arguments import plain_name
 from mm.tools.tool import ToolError
 
@@ -19,7 +21,7 @@ def built_in(config, skills=(), can_ask: bool = True) -> tuple:
     """
     reads_skills = (read_skill.tool(skills),) if skills else ()
     tools = (bash.configured(config), edit_file.TOOL, read_file.TOOL) + reads_skills + (write_file.TOOL,)
-    tools += (plan.TOOL, ask_user.TOOL._replace(offered=can_ask),)
+    tools += (fetch_content.tool(config, os.environ), plan.TOOL, ask_user.TOOL._replace(offered=can_ask))
     return tuple(tool for tool in tools if tool.name not in config.tools_disabled)
 
 

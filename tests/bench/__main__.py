@@ -53,7 +53,7 @@ def show(row):
     """(whether the limit holds, the line of the table)."""
     ratio = row.mm / row.floor if row.floor else None
     ok = (row.mm if row.absolute else ratio) <= row.limit
-    digits = 2 if row.unit in ("ms", "MB") else 0
+    digits = 2 if row.unit in ("ms", "MB", "us") else 0
     return ok, "%-30s %10s %10s %-5s  %7s %10s  %-4s  %s" % (
         row.name, "-" if row.floor is None else "%.*f" % (digits, row.floor), "%.*f" % (digits, row.mm), row.unit,
         "-" if ratio is None else "%.2f x" % ratio, "%d %s" % (row.limit, row.unit) if row.absolute else "%.1f x" % row.limit,

@@ -30,6 +30,7 @@ KIB = 1024
 CANCEL_LIMIT, SIZE_LIMIT, REQUEST_LIMIT = 10, 1024 * KIB, 6144
 LOAD_LIMIT, SAVE_LIMIT, STEP_LIMIT = 300, 30, 5
 TWICE = 2.0
+PARSE_LIMIT, LINEAR_LIMIT, HELD_LIMIT = 2.5, 2.2, 0
 
 WORD = re.compile(r"w(\d{6}) ")
 
@@ -262,22 +263,34 @@ def load(bench: Bench):
     found = bench.in_turn(("mm",), measure)["mm"]
     yield Row("session/load, %d messages" % talk.MESSAGES, None, median(found), "ms", LOAD_LIMIT, True,
               "%d calls; most %.0f" % (talk.CALLS, max(found)))
-    saves = [measured_inside(bench, "save", bench.cwd) for _ in range(bench.rounds)]
+    saves = [measured_inside(bench, "talk.py", "save", bench.cwd)[0] for _ in range(bench.rounds)]
     yield Row("saving it, besides fsync", None, median(saves), "ms", SAVE_LIMIT, True, "most %.1f" % max(saves))
 
 
 def step(bench: Bench):
     """CPU between a tool's end and the next request, in a long and in a short conversation."""
-    short, long = ([measured_inside(bench, "step", str(count)) for _ in range(bench.rounds)] for count in (20, talk.MESSAGES))
+    short, long = ([measured_inside(bench, "talk.py", "step", str(count))[0] for _ in range(bench.rounds)] for count in (20, talk.MESSAGES))
     yield Row("more CPU a step at %d messages" % talk.MESSAGES, None, median(long) - median(short), "ms", STEP_LIMIT, True,
               "%.2f / %.2f at 20" % (median(long), median(short)))
 
 
-def measured_inside(bench: Bench, *arguments) -> float:
-    """What talk.py measures, in the interpreter that is measured."""
-    command = bench.commands["echo"][:3] + [os.path.join(HERE, "talk.py"), *arguments]
-    return float(subprocess.run(command, stdout=subprocess.PIPE, check=True, env=bench.env).stdout)
+def reading(bench: Bench):
+    """What it costs to read an answer, without the connection."""
+    parsed, argument, held = ([measured_inside(bench, "reading.py", what) for _ in range(max(1, bench.rounds // 3))]
+                              for what in ("chunk", "argument", "held"))
+    yield Row("parsing, CPU a chunk", median(floor for floor, _ in parsed), median(mm for _, mm in parsed), "us", PARSE_LIMIT, False,
+              "over json.loads; 230 bytes")
+    yield Row("argument of 200 KB over 100 KB", median(once for once, _ in argument), median(twice for _, twice in argument), "ms",
+              LINEAR_LIMIT, False, "in deltas of 4 bytes")
+    yield Row("hold-back of plain text", None, max(most for most, in held), "", HELD_LIMIT, True, "characters")
+
+
+def measured_inside(bench: Bench, script: str, *arguments) -> list:
+    """The numbers that a script beside this one prints, in the interpreter that is measured."""
+    command = bench.commands["echo"][:3] + [os.path.join(HERE, script), *arguments]
+    printed = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=bench.env).stdout
+    return [float(number) for number in printed.split()]
 
 
 MEASURES = {"start": start, "memory": memory, "chunk": chunk, "flat": flat, "cancel": cancel, "tool": tool, "size": size,
-            "request": request, "skills": skills, "load": load, "step": step}
+            "request": request, "skills": skills, "load": load, "step": step, "reading": reading}

@@ -21,7 +21,6 @@ from tests.fakes.model_server import ModelServer
 
 GOOD = [{"text": ["Goal: the password ", "is tulip."]}]
 CALL = [{"call": {"name": "bash", "arguments": {"command": "ls"}}}]
-OVERFLOW = ("http://x answered 400: request (%d tokens) exceeds the available context size (%d tokens), try increasing it")
 
 
 def talk(turns, size=400):
@@ -157,7 +156,7 @@ class Compact(unittest.TestCase):
         compact.CUT: [{"text": "Goal"}, {"finish": "length"}],
         compact.TOO_LONG: [{"text": "x" * 9000}],
         compact.THOUGHT_TOO_LONG: [{"thought": ["t" * 8000] * 4}, {"hang": True}],
-        "answered 500: no": [{"status": 500, "body": "no"}],
+        "refused the request (400): no": [{"status": 400, "body": "no"}],
         "closed the connection": [{"text": "Goa"}, {"drop": True}],
     }
 
@@ -180,8 +179,8 @@ class Compact(unittest.TestCase):
             self.assertEqual(len(server.requests), 2)
 
     def test_the_words_of_the_server_are_the_explanation(self):
-        with ModelServer([{"status": 500, "body": "broken"}]) as server:
-            self.assert_failed(server, talk(5), "%s answered 500: broken" % server.url)
+        with ModelServer([{"status": 400, "body": "broken"}]) as server:
+            self.assert_failed(server, talk(5), "%s refused the request (400): broken" % server.url)
 
     def test_a_server_that_is_gone_is_asked_once(self):
         server = ModelServer(GOOD)
@@ -308,7 +307,7 @@ class Compact(unittest.TestCase):
     # After a refusal
 
     def refuse(self, compactor, prompt, window):
-        return compactor.overflowed(ModelError(OVERFLOW % (prompt, window), "http", 400))
+        return compactor.overflowed(ModelError("too long", "context_overflow", 400, numbers={"prompt": prompt, "window": window}))
 
     def test_a_refusal_teaches_the_window_and_shortens_the_history_once(self):
         messages = talk(30) + [user_message("and now?")]
@@ -328,16 +327,16 @@ class Compact(unittest.TestCase):
         messages = talk(30) + [user_message("and now?")]
         with ModelServer(GOOD) as server:
             compactor = self.compactor(server, messages)
-            outcome = compactor.overflowed(ModelError("x answered 500: context shift is disabled", "http", 500))
+            outcome = compactor.overflowed(ModelError("context shift is disabled", "context_overflow", 500))
             self.assert_summarised(outcome, messages[-3:])
             failing = self.compactor(server, [user_message("q" * 3600)])
-            outcome = failing.overflowed(ModelError("x answered 500: context shift is disabled", "http", 500))
+            outcome = failing.overflowed(ModelError("context shift is disabled", "context_overflow", 500))
         self.assertRegex(outcome.stop, r"\(\d+/\? tokens\)")
 
     def test_other_problems_are_not_its_business(self):
         with ModelServer(GOOD) as server:
             compactor = self.compactor(server, talk(1) + [user_message("x")])
-            for problem in (UserError("no"), ModelError("x answered 401: Invalid API Key", "http", 401),
+            for problem in (UserError("no"), ModelError("x wants an API key (401)", "auth", 401),
                             ModelError("x ended its answer before the first word", "empty", 200)):
                 self.assertIsNone(compactor.overflowed(problem))
             self.assertEqual(server.requests, [])

@@ -8,7 +8,7 @@ import unittest
 
 from mm.conversation import compaction, estimate, history
 from mm.engine import compact
-from mm.model import window
+from mm.model import question, window
 from tests import support
 
 
@@ -23,7 +23,7 @@ class ThePage(unittest.TestCase):
             compact.COMPRESSED.replace("%.1f", "N.N").replace("%d", "N"),
             compact.NOTHING % (0, 0), compact.CLEARED.replace("%d", "N"), compact.FAILED % "<explanation>",
             compact.NO_LONGER_FITS % ("<used>", "<window>"), compaction.CLEARED % "<tool>", window.UNKNOWN,
-            window.SMALL.replace("%d", "N"), history.SUMMARY_HEAD, history.SUMMARY_END, compaction.NOT_SMALLER,
+            *(text.replace("%d", "N").replace("%s", "<command>") for text in (window.SMALL, window.TRUNCATED)), history.SUMMARY_HEAD, history.SUMMARY_END, compaction.NOT_SMALLER,
             compact.NO_SUMMARY, compact.TOOL_CALL, compact.TOO_LONG, compact.CUT, compact.THOUGHT_TOO_LONG, compact.NOTHING_LEFT,
         ] + [form % "…" for form in compaction.FACTS.values()]
         for text in texts:
@@ -33,7 +33,7 @@ class ThePage(unittest.TestCase):
 
     def test_the_numbers(self):
         for sentence in (
-                "Below %d tokens" % window.SMALL_WINDOW, "Each question has %d s" % window.QUESTION_SECONDS,
+                "Below %d tokens" % window.SMALL_WINDOW, "Each question has %d s" % question.QUESTION_SECONDS,
                 "%s ASCII characters a token" % estimate.ASCII_PER_TOKEN, "%d tokens a message" % estimate.PER_MESSAGE,
                 "between %s and %s" % (estimate.LOWEST_RATIO, estimate.HIGHEST_RATIO),
                 "older than the last %d and longer than %d characters" % (compaction.KEPT_OUTPUTS, compaction.SHORT_OUTPUT),

@@ -93,7 +93,7 @@ class Turn(unittest.TestCase):
         calls = [
             ({"name": "bash", "arguments": "{broken"}, "the arguments are not valid JSON"),
             ({"name": "bash", "arguments": "{}"}, 'missing parameter "command"'),
-            ({"name": "fly", "arguments": "{}"}, "[there is no tool named fly. Tools: bash, edit_file, read_file, read_skill, write_file]"),
+            ({"name": "fly", "arguments": "{}"}, "[there is no tool named fly. Tools: bash, edit_file, read_file, read_skill, write_file, fetch_content, plan]"),
             ({"name": "read_file", "arguments": {"path": "missing"}}, "does not exist"),
         ]
         for call, text in calls:
@@ -202,10 +202,10 @@ class Turn(unittest.TestCase):
         self.assertIn("Failed to parse tool call arguments", str(outcome.error))
 
     def test_a_question_without_any_answer_is_forgotten(self):
-        with ModelServer([{"status": 500, "body": "no"}], [{"text": "yes"}]) as server:
+        with ModelServer([{"status": 400, "body": "no"}], [{"text": "yes"}]) as server:
             _, session, [failed, done] = self.talk(server, "one", "two")
             self.assertEqual(server.wait_requests(2)[1].body["messages"][1:], [{"role": "user", "content": "two"}])
-        self.assertIn("500", str(failed.error))
+        self.assertIn("400", str(failed.error))
         self.assertIsNone(done.error)
 
     def test_what_was_done_before_a_failure_is_kept(self):

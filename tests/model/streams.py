@@ -7,10 +7,22 @@ import os
 
 from mm.cancel import Cancel
 from mm.events import Text, Thought
-from mm.model import chat
+from mm.model import chat, sse
+from mm.model.answer import Answer, Misread
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "model-streams")
 SIZES = (1, 2, 3, 7, 64)
+
+
+def tool(called: str, **types) -> dict:
+    """A tool as a request names it: its parameters and their types."""
+    properties = {key: {"type": kind} if kind else {} for key, kind in types.items()}
+    return {"type": "function", "function": {"name": called, "parameters": {"type": "object", "properties": properties}}}
+
+
+# The tools of the requests that the samples answer.
+TOOLS = [tool("bash", command="string", timeout="integer"), tool("read_file", path="string", lines="array"),
+         tool("write_file", path="string", content="string"), tool("list_jobs")]
 
 
 def expected() -> dict:
@@ -31,6 +43,18 @@ def cuts(body: bytes):
         yield f"{size} bytes", [body[at:at + size] for at in range(0, len(body), size)]
 
 
+def parse(pieces, tools=()):
+    """(events, the Answer, whether it is complete) of a body in pieces, as a completion takes it."""
+    answer, decoder, events = Answer(tools), sse.Decoder(), []
+    for piece in [*pieces, b""]:
+        for chunk in decoder.feed(piece) if piece else decoder.end():
+            events += answer.take(chunk)
+            if answer.error is not None:
+                return events + answer.broken(), answer, False
+    complete = bool(answer.finish or decoder.done or answer.whole)
+    return events + (answer.end() if complete else answer.broken()), answer, complete
+
+
 def server(url: str, **more) -> chat.Server:
     return chat.Server(url, "m", None, {}, 0, None, None, {})._replace(**more)
 
@@ -42,16 +66,29 @@ def ask(server: chat.Server, cancel=None, messages=(), tools=(), tap=None) -> li
 
 def digest(events) -> dict:
     """Events in the words of expected.json."""
-    usage = [list(event) for event in events if isinstance(event, chat.Usage)]
-    finishes = [event.reason for event in events if isinstance(event, chat.Finish)]
-    return {
-        "text": "".join(event.text for event in events if isinstance(event, Text)),
-        "reasoning": "".join(event.text for event in events if isinstance(event, Thought)),
-        "calls": [{"name": event.name, "arguments": _object(event.arguments)} for event in events if isinstance(event, chat.ToolCall)],
-        "usage": usage[0] if usage else None,
-        "finish": finishes[0] if finishes else None,
-    }
+    text, reasoning, calls, found = "", "", [], {"usage": None, "finish": None}
+    for event in events:
+        if isinstance(event, Text):
+            text += event.text
+        elif isinstance(event, Thought):
+            reasoning += event.text
+        elif isinstance(event, Misread):
+            text, reasoning = "", reasoning + text
+        elif isinstance(event, chat.ToolCall):
+            calls.append({"name": event.name, "arguments": _object(event.arguments)})
+        elif isinstance(event, chat.Usage):
+            found["usage"] = list(event)
+        elif isinstance(event, chat.Finish):
+            found["finish"] = event.reason
+    return dict(found, text=text, reasoning=reasoning, calls=calls)
 
 
 def _object(arguments):
-    return arguments if isinstance(arguments, dict) else json.loads(arguments or "{}")
+    """The arguments as a dict; None where they are none."""
+    try:
+        value = arguments or {}
+        for _ in range(2):
+            value = json.loads(value, strict=False) if isinstance(value, str) else value
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

@@ -11,7 +11,7 @@ import urllib.request
 
 from mm.cancel import Cancel, Cancelled
 from mm.events import Text
-from mm.model import chat, demo, servers
+from mm.model import chat, demo, question, servers
 from mm.model.chat import ModelError, ToolCall, Usage
 from mm.model.loopback import DONE, EVENT_STREAM, Loopback, Reply, error_reply, sse
 from tests import support
@@ -28,6 +28,10 @@ def assistant(text, *calls):
     return {"role": "assistant", "content": text, "tool_calls": [
         {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": "{}"}}
         for number, name in enumerate(calls, 1)]}
+
+
+def models(server):
+    return servers.names_in(question.ask(server, "/models", Cancel()).value)
 
 
 class Demo(unittest.TestCase):
@@ -136,8 +140,8 @@ class Demo(unittest.TestCase):
         self.assertRaises(Cancelled, list, answer)
 
     def test_fail_answers_with_the_status(self):
-        for status in (400, 503, 599):
-            with self.subTest(status), self.assertRaisesRegex(ModelError, f"answered {status}: {demo.FAILURE}"):
+        for status in (400, 418, 599):
+            with self.subTest(status), self.assertRaisesRegex(ModelError, rf"\({status}\): {demo.FAILURE}"):
                 self.ask(user(f"fail: {status}"))
 
     def test_a_summary_names_what_the_user_said(self):
@@ -157,7 +161,7 @@ class Demo(unittest.TestCase):
         self.assertEqual([], alone["calls"])
 
     def test_it_is_the_only_model(self):
-        self.assertEqual(demo.MODEL, servers.first_model(self.server, Cancel()))
+        self.assertEqual([demo.MODEL], models(self.server))
 
     def test_the_documentation_has_the_same_table(self):
         with open(os.path.join(support.PROJECT, "docs", "demo.md"), encoding="utf-8") as file:
@@ -190,7 +194,7 @@ class LoopbackServer(unittest.TestCase):
         for path, data, status in (("/other", b"{}", 404), ("/chat/completions", b"[]", 400), ("/chat/completions", b"{", 400)):
             with self.subTest(path, data=data):
                 self.assertEqual(status, self.post(path, data)[0])
-        self.assertEqual("a-model", servers.first_model(streams.server(self.loopback.url), Cancel()))
+        self.assertEqual(["a-model"], models(streams.server(self.loopback.url)))
 
     def test_pieces_go_out_one_by_one_and_stop_when_the_client_is_gone(self):
         closed = []
@@ -219,7 +223,7 @@ class LoopbackServer(unittest.TestCase):
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
             try:
-                servers.first_model(streams.server(self.loopback.url), Cancel())
+                models(streams.server(self.loopback.url))
             except ModelError as error:
                 self.assertEqual("refused", error.kind)
                 return

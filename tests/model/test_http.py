@@ -173,10 +173,8 @@ class Connecting(unittest.TestCase):
             unused.bind(("127.0.0.1", 0))  # bound and not listening: refuses
             port = unused.getsockname()[1]
             cases = [
-                ("refused", f"http://127.0.0.1:{port}/v1", f"no model server at http://127.0.0.1:{port}/v1 (connection refused): "
-                 "start llama-server, set MM_URL or --url (Ollama: http://127.0.0.1:11434/v1), or try --demo"),
-                ("refused", f"http://localhost:{port}/v1", f"no model server at http://localhost:{port}/v1 (connection refused): "
-                 "start llama-server, set MM_URL or --url (Ollama: http://127.0.0.1:11434/v1), or try --demo"),
+                *(("refused", url, f"no model server at {url} (connection refused): start it, or set the URL (--url or MM_URL)")
+                  for url in (f"http://127.0.0.1:{port}/v1", f"http://localhost:{port}/v1")),
                 ("name", "http://no-such-host.invalid/v1",
                  'cannot resolve "no-such-host.invalid" (http://no-such-host.invalid/v1): check MM_URL or --url'),
                 ("url", "ftp://host/v1", "ftp://host/v1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
@@ -221,13 +219,18 @@ class Connecting(unittest.TestCase):
 
     def test_a_refusal_is_read_though_the_server_did_not_read_the_request(self):
         message = [{"role": "user", "content": "x" * 8_000_000}]
-        with ModelServer([{"unread": True}, {"status": 413, "body": {"error": "request too large"}}]) as server:
-            with self.assertRaisesRegex(ModelError, "answered 413: request too large"):
-                streams.ask(streams.server(server.url), messages=message)
+        for status, body, words in ((413, {"error": "request too large"}, r"the request is too large for \S+ \(413\): /compact"),
+                                    (400, "request too large\n", r"the request is too large for \S+ \(400\): /compact"),
+                                    (400, {"error": {"message": "no, " * 40}}, r"refused the request \(400\): no, no, ")):
+            with self.subTest(words), ModelServer([{"unread": True}, {"status": status, "body": body}]) as server:
+                for _ in range(3):
+                    with self.assertRaisesRegex(ModelError, words):
+                        streams.ask(streams.server(server.url), messages=message)
+                self.assertEqual(3, len(server.requests))
 
     def test_a_refusal_is_read_though_the_server_neither_reads_on_nor_hangs_up(self):
         refusal = b"HTTP/1.1 413 No\r\nContent-Length: 8\r\n\r\ntoo long"
-        with answering(refusal) as url, self.assertRaisesRegex(ModelError, "answered 413: too long"):
+        with answering(refusal) as url, self.assertRaisesRegex(ModelError, "the request is too large"):
             streams.ask(streams.server(url), messages=[{"role": "user", "content": "x" * 20_000_000}])
 
     def test_a_port_that_speaks_something_else(self):
@@ -287,7 +290,7 @@ class Tls(unittest.TestCase):
 
     def test_a_server_that_speaks_plain_http(self):
         with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as url:
-            with self.assertRaisesRegex(ModelError, "the TLS connection failed \\(does it speak http\\?\\): WRONG_VERSION_NUMBER"):
+            with self.assertRaisesRegex(ModelError, "the TLS connection failed: WRONG_VERSION_NUMBER \\(does it speak http\\?\\)"):
                 streams.ask(streams.server(url.replace("http:", "https:")))
 
 

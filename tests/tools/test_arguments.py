@@ -120,9 +120,9 @@ class Arguments(unittest.TestCase):
 class Registry(ToolTest):
     def test_the_order_is_fixed_and_disabled_tools_are_left_out(self):
         names = [tool.name for tool in registry.built_in(self.space.config)]
-        self.assertEqual(names, ["bash", "edit_file", "read_file", "write_file", "plan", "ask_user"])
+        self.assertEqual(names, ["bash", "edit_file", "read_file", "write_file", "fetch_content", "plan", "ask_user"])
         space = self.new_space(tools_disabled=["bash", "write_file"])
-        self.assertEqual([tool.name for tool in registry.built_in(space.config)], ["edit_file", "read_file", "plan", "ask_user"])
+        self.assertEqual([tool.name for tool in registry.built_in(space.config)], ["edit_file", "read_file", "fetch_content", "plan", "ask_user"])
 
     def test_a_tool_that_is_not_offered_is_found_and_not_named(self):
         tools = registry.built_in(self.space.config, can_ask=False)
@@ -156,7 +156,7 @@ class Registry(ToolTest):
         with self.assertRaises(ToolError) as caught:
             registry.find(tools, "grep")
         self.assertEqual(str(caught.exception),
-                         "[there is no tool named grep. Tools: bash, edit_file, read_file, write_file, plan, ask_user]")
+                         "[there is no tool named grep. Tools: bash, edit_file, read_file, write_file, fetch_content, plan, ask_user]")
 
     def test_titles(self):
         bash, _, read = registry.built_in(self.space.config)[:3]

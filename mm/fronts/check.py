@@ -1,0 +1,235 @@
+"""`--check`: what mm sees, a line each, and what to do about what it does not see.
+
+    ok  server    Ollama at http://127.0.0.1:11434/v1, found at its usual port
+    --  window    4096 tokens, agents need 16000 or more: OLLAMA_CONTEXT_LENGTH=32768 ollama serve
+    !!  tools     …
+
+`!!` is what keeps mm from doing its work, `--` what could be better. Each question to the server has an end, and the long
+ones say when. The questions are asked in a thread of their own, so that the main thread can take a Ctrl-C at any moment.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import shutil
+import sys
+import threading
+from collections import namedtuple
+
+from mm import __version__, log
+from mm.cancel import Cancel, Cancelled
+from mm.config import HOOKS_WAIT
+from mm.engine import agent
+from mm.errors import UserError
+from mm.fronts import trial
+from mm.fronts.lines import Colors
+from mm.model import http, makes, question, servers, window
+from mm.text import one_line
+
+OK, NOTE, BAD = "ok", "--", "!!"
+COLORS = {OK: 32, NOTE: 33, BAD: 31}
+# `mark` is OK, NOTE or BAD, or "" where the line goes on with the one before it.
+Row = namedtuple("Row", "mark subject text")
+
+LINE_LIMIT = 500  # characters
+GOODBYE = 1.0
+
+READY = 'mm -p "what does this project do?" here, or an editor: mm --editor NAME'
+NOT_READY = "mend what is marked !! and run mm --check again (mm --demo … works without a model)"
+INSTALLED = "%s is on this machine: %s"
+INSTALL = "%s (%s): %s"
+# Where what can be installed comes from, the shortest way first.
+HOMES = (("ollama", "https://ollama.com/download"), ("lmstudio", "https://lmstudio.ai"),
+         ("llama.cpp", "https://github.com/ggml-org/llama.cpp"))
+
+
+def check(config, folder: str, demo: bool, color: str, environ=os.environ) -> int:
+    """Prints the lines for mm started in `folder`; returns the exit code, 1 where a turn could not do its work."""
+    colors, cancel, rows = Colors(sys.stdout, color), Cancel(), queue.Queue()
+
+    def run() -> None:
+        try:
+            for row in _rows(config, folder, demo, environ, cancel):
+                rows.put(row)
+        except Cancelled:
+            pass
+        except Exception:
+            log.traceback()
+            rows.put(Row(BAD, "mm", "a bug in mm, its traceback is above"))
+        rows.put(None)
+
+    threading.Thread(target=run, name="check", daemon=True).start()
+    failed = False
+    try:
+        for row in iter(lambda: _next(rows), None):
+            failed = failed or row.mark == BAD
+            _print(colors, row)
+        _print(colors, Row(BAD, "not ready", NOT_READY) if failed else Row(OK, "ready", READY))
+    finally:
+        cancel.cancel()
+        log.flush(GOODBYE)
+    return 1 if failed else 0
+
+
+def _next(rows: queue.Queue):
+    while True:
+        try:
+            return rows.get(timeout=0.1)  # a wait without a limit would not let a Ctrl-C through on every system
+        except queue.Empty:
+            pass
+
+
+def _print(colors: Colors, row: Row) -> None:
+    mark = colors.mark(row.mark, COLORS[row.mark]) if row.mark else "  "
+    line = "%s  %-9s %s\n" % (mark, row.subject, one_line(row.text, LINE_LIMIT))
+    sys.stdout.buffer.write(line.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+
+
+def _rows(config, folder, demo, environ, cancel):
+    yield _python()
+    yield from _files(config)
+    yield from _model_server(config, demo, environ, cancel)
+    yield from _skills(config, folder, environ)
+    yield _hooks(config)
+    yield _sessions(config)
+    yield _mcp(config)
+    yield _lsp(config)
+    yield _agents(config)
+
+
+def _python() -> Row:
+    import zipimport
+
+    import mm
+
+    loader = mm.__spec__.loader
+    archive = getattr(loader, "archive", None)
+    mark, how = OK, "from the clone in %s" % os.path.dirname(os.path.dirname(os.path.abspath(mm.__file__)))
+    if archive:
+        how = "from %s, with byte code for this Python" % archive
+        if isinstance(loader, zipimport.zipimporter):
+            mark, how = NOTE, "from %s, without byte code for this Python: sh zipapp.sh, with it on the PATH, adds it" % archive
+    return Row(mark, "python", "%d.%d.%d (%s), mm v%s %s" % (*sys.version_info[:3], sys.executable, __version__, how))
+
+
+def _files(config):
+    there = [(path, how) for path, how in config.files if how != "not there"]
+    for path, how in there:
+        good = how in ("read", "trusted")
+        yield Row(OK if good else NOTE, "config", "%s: %s%s" % (path, how, "" if good else " (mm --trust)"))
+    if not there:
+        yield Row(OK, "config", "no file, which is fine (%s)" % ", ".join(path for path, _ in config.files))
+    for warning in config.warnings:
+        if warning != HOOKS_WAIT:
+            yield Row(NOTE, "config", warning)
+
+
+def _model_server(config, demo, environ, cancel):
+    """The server, its models, the window, whether tools work, how fast it is."""
+    try:
+        found = agent.locate(config, demo, cancel, environ)
+        said = question.ask(found.server, "/models", cancel)
+    except UserError as problem:
+        yield Row(BAD, "server", str(problem))
+        if not config.model_url:
+            yield from _ways_to_start(problem, environ.get("PATH"))
+        return
+    server, names = found.server, servers.names_in(said.value) or []
+    if not server.make:
+        make = makes.of_models(said.value, said.software)
+        server = server._replace(make=make and make.key)
+    yield Row(OK, "server", _described(server, found.origin))
+    for note in found.notes:
+        yield Row(NOTE, "server", note)
+    yield _model(server, names)
+    tried = trial.ask(server, cancel)
+    yield _window(config, server, cancel)
+    yield Row(BAD if tried.failed else OK if tried.real else NOTE, "tools", tried.tools)
+    if tried.speed:
+        yield Row(OK, "speed", tried.speed)
+
+
+def _described(server, origin) -> str:
+    if origin == agent.DEMO:
+        return "the demo model at %s: a script, no language model" % server.url
+    make = makes.of_key(server.make)
+    how = {servers.SET: "set by you", None: "found at its usual port"}.get(origin, "found by %s" % origin)
+    return "%s at %s, %s" % (make.title if make else "a server", http.shown(server.url), how)
+
+
+def _ways_to_start(problem, path):
+    """What a newcomer can do: start what is installed, else install something."""
+    if not isinstance(problem, servers.NothingRuns):
+        return
+    installed = [make for make in makes.MAKES[:4] if shutil.which(make.start.split()[0], path=path)]
+    for make in installed:
+        yield Row("", "", INSTALLED % (make.start.split()[0], _steps(make)))
+    for key, home in HOMES:
+        make = makes.of_key(key)
+        if make not in installed:
+            yield Row("", "", INSTALL % (make.title, home, _steps(make)))
+
+
+def _steps(make) -> str:
+    pull = make.pull and make.pull % servers.FIRST_MODEL[make.key]
+    return " and ".join(filter(None, (make.start, pull))) + ", then mm --check again"
+
+
+def _model(server, names) -> Row:
+    if names and server.model not in names and server.model + ":latest" not in names:
+        make = makes.of_key(server.make)
+        pull = "; " + make.pull % server.model if make and make.pull else ""
+        return Row(NOTE, "model", '"%s" is not among what the server lists: %s%s' % (server.model, ", ".join(names[:9]), pull))
+    return Row(OK, "model", servers.among(server.model, names) + (", --model NAME takes another" if len(names) > 1 else ""))
+
+
+def _window(config, server, cancel) -> Row:
+    size, make = (config.model_context_window, None) if config.model_context_window else window.probe(server, cancel)
+    if not size:
+        return Row(NOTE, "window", "unknown, the server does not tell: set model.contextWindow, or long conversations will fail")
+    if size < window.SMALL_WINDOW:
+        return Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s" % (size, window.way_out(server, make)))
+    return Row(OK, "window", "%d tokens" % size)
+
+
+def _skills(config, folder, environ):
+    from mm.skills import catalogue
+
+    skills, warnings = catalogue.find(folder, config, environ)
+    shown = [skill.name + (" (allowed-tools: %s; not enforced)" % ", ".join(skill.allowed_tools) if skill.allowed_tools else "")
+             for skill in skills]
+    yield Row(OK, "skills", ", ".join(shown) or "none")
+    for warning in warnings:
+        yield Row(NOTE, "skills", warning)
+
+
+def _hooks(config) -> Row:
+    if config.hooks_wait:
+        return Row(NOTE, "hooks", HOOKS_WAIT)
+    return Row(OK, "hooks", ", ".join("%s: %d" % (event, len(hooks)) for event, hooks in config.hooks.items() if hooks) or "none")
+
+
+def _sessions(config) -> Row:
+    return Row(OK, "sessions", "kept in %s of the session's folder" % config.sessions_dir if config.sessions_enabled
+               else "not kept (sessions.enabled)")
+
+
+def _mcp(config) -> Row:
+    return _programs("mcp", config.mcp)
+
+
+def _lsp(config) -> Row:
+    return Row(OK, "lsp", "off") if config.lsp is False else _programs("lsp", config.lsp)
+
+
+def _agents(config) -> Row:
+    return _programs("agents", config.agents)
+
+
+def _programs(subject: str, entries) -> Row:
+    """The programs that the configuration names, and which of them are not there."""
+    missing = [name for name, entry in (entries or {}).items() if not shutil.which(entry.argv[0])]
+    shown = ["%s (%s%s)" % (name, entry.argv[0], ": not found" if name in missing else "") for name, entry in (entries or {}).items()]
+    return Row(NOTE if missing else OK, subject, ", ".join(shown) or "none configured")

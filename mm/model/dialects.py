@@ -1,0 +1,367 @@
+"""The formats in which models write calls as text when their server does not read them (pure).
+
+    Hermes, Qwen     <tool_call>{"name": …, "arguments": {…}}</tool_call>
+    Qwen3-Coder      <tool_call><function=NAME><parameter=K>\\nV\\n</parameter></function></tool_call>, often without <tool_call>
+    GLM              <tool_call>NAME\\n<arg_key>K</arg_key>\\n<arg_value>V</arg_value></tool_call>
+    Mistral          [TOOL_CALLS] [{…}], [TOOL_CALLS]NAME[ARGS]{…}, [TOOL_CALLS]NAME{…}
+    Llama            <|python_tag|>{…} or <|python_tag|>f(x=…); bare or fenced JSON that is the whole answer
+    DeepSeek         <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME and fenced JSON, or NAME<｜tool▁sep｜>{…}
+                     <｜DSML｜invoke name="…"><｜DSML｜parameter name="…" string="true">…, with other bars too
+    gpt-oss          <|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>
+    Gemma            <|tool_call>call:NAME{k:<|"|>v<|"|>}<tool_call|>, or Python in a fence named tool_code
+    LM Studio        [TOOL_REQUEST]{…}[END_TOOL_REQUEST]
+
+Each is a generator as mm.model.markup describes them, which begins behind its opener and returns [(name, arguments)].
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from mm.events import Text, Thought
+from mm.model.markup import (Disproved, Source, before, calls_in, decoded, is_next, json_value, name, needed, one_of, raw_value,
+                             space, until)
+
+_BARS = ("｜", "｜｜", "|", "||", "‖", "‖‖")
+_JOINTS = ("▁", "_", " ", "\\_")
+
+
+def _deepseek(word: str) -> tuple:
+    return tuple("<｜%s｜>" % word.replace("_", joint) for joint in _JOINTS)
+
+
+def _dsml(what: str, slash: str = "") -> tuple:
+    return tuple("<%s%sDSML%s%s" % (slash, bar, bar, what) for bar in _BARS)
+
+
+def _any(*literals: str):
+    return re.compile("|".join(map(re.escape, literals)))
+
+
+_CALL_BEGIN, _CALL_END, _SEP = _deepseek("tool_call_begin"), _deepseek("tool_call_end"), _any(*_deepseek("tool_sep"))
+_INVOKE, _INVOKE_END = _dsml('invoke name="'), _dsml("invoke>", "/")
+_PARAMETER, _PARAMETER_END = _dsml('parameter name="'), _any(*_dsml("parameter>", "/"))
+
+# What may stand behind a call and says nothing more.
+_CLOSERS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]", "<tool_call|>", "<|call|>", "<|end|>", "<|return|>", "<|im_end|>",
+            "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "</s>", "<end_of_turn>", "<turn|>",
+            "<｜end▁of▁sentence｜>", *_CALL_END, *_deepseek("tool_calls_end"), *_dsml("function_calls>", "/"),
+            *_dsml("tool_calls>", "/"))
+
+_ANGLE, _QUOTE, _LINE_END = _any(">"), _any('"'), _any("\n")
+_KEY_LENGTH = 64
+_FUNCTION_MARKS = ("<parameter=", "</function>", "</tool_call>")
+_FUNCTION_VALUE_END, _GLM_KEY_END, _GLM_VALUE_END = _any("</parameter>"), _any("</arg_key>"), _any("</arg_value>")
+_MISTRAL_ARGUMENTS = _any("[ARGS]")
+
+# Bare JSON is held where it begins like a call, and its "name" stands near its beginning.
+_BARE_LIMIT = 64
+_BARE_KEYS = ("name", "type", "function", "arguments", "parameters", "id")
+_BARE_BEGINNING = re.compile(r'\s*(?:\[\s*)?(?:\{\s*(?:"(\w*)("?))?)?')
+_BARE_INFO = ("json", "tool_call", "tool_calls", "")
+
+_GEMMA_MARKS, _GEMMA_STRING, _GEMMA_LONGEST = _any('<|"|>', "<tool_call|>"), '<|"|>', 12
+_GEMMA_KEY = re.compile(r'"(?:[^"\\]|\\.)*"|([A-Za-z_][\w\-]*)(\s*:)?')
+
+_MESSAGE, _HEADER_LENGTH = _any("<|message|>"), 200
+_CHANNEL = re.compile(r"<\|channel\|>\s*(analysis|commentary|final)\b")
+_RECIPIENT = re.compile(r"\bto=([\w.\-]+)")
+
+_PYTHON_END = _any("<|eom_id|>", "<|eot_id|>")
+_FENCE_END = re.compile(r"\n[ \t]{0,3}```")
+_MOST_FENCES = 16  # so many fences are looked for inside the Python of a fence
+_PYTHON_WORDS = {"true": True, "false": False, "null": None}
+
+
+def read(source: Source, opener: str):
+    """What stands behind an opener: a list of calls, with all that closes them, or the kind of text that a header announces.
+
+    `opener` is a key of FORMATS, taken already, or "", where the text itself may be a call in JSON.
+    """
+    found = yield from FORMATS[opener](source, opener)
+    closed = isinstance(found, list)
+    while closed:
+        yield from space(source)
+        closed = yield from one_of(source, _CLOSERS)
+    if not opener and source.at < len(source.text):
+        raise Disproved  # only the whole answer counts
+    return found
+
+
+def _objects(source: Source, separators: tuple = (), only: bool = False):
+    """A JSON call or list of calls, or several, one behind the other."""
+    calls, more = [], (yield from is_next(source, "{["))
+    if not more:
+        raise Disproved
+    while more:
+        calls += calls_in(source, (yield from json_value(source, True)), only)
+        yield from space(source)
+        if separators and (yield from one_of(source, separators)):
+            yield from space(source)
+        more = yield from is_next(source, "{")
+    return calls
+
+
+def _arguments(source: Source):
+    """The JSON object that is a call's arguments."""
+    yield from space(source)
+    if not (yield from is_next(source, "{")):
+        raise Disproved
+    return (yield from json_value(source, False))
+
+
+def _tool_call(source: Source, opener: str):
+    yield from space(source)
+    if (yield from is_next(source, "{[")):
+        return (yield from _objects(source))
+    if (yield from one_of(source, ("<function=",))):
+        return (yield from _functions(source, opener))
+    return (yield from _glm(source))
+
+
+def _functions(source: Source, _):
+    calls, more = [], True
+    while more:
+        tool = yield from name(source)
+        yield from needed(source, ">")
+        yield from space(source)
+        arguments, mark = {}, (yield from needed(source, *_FUNCTION_MARKS))
+        while mark == _FUNCTION_MARKS[0]:
+            key = yield from before(source, _ANGLE, _KEY_LENGTH)
+            value, mark = yield from raw_value(source, _FUNCTION_VALUE_END, 12, _FUNCTION_MARKS)
+            arguments[key] = _without_line_ends(value)
+        calls.append((tool, source.tools.fitted(tool, arguments)))
+        yield from space(source)
+        more = yield from one_of(source, ("<function=",))
+    return calls
+
+
+def _without_line_ends(value: str) -> str:
+    """Without the one line end on each side that belongs to the markup."""
+    value = value[2:] if value.startswith("\r\n") else value[1:] if value.startswith("\n") else value
+    return value[:-2] if value.endswith("\r\n") else value[:-1] if value.endswith("\n") else value
+
+
+def _glm(source: Source):
+    tool = yield from name(source)
+    yield from space(source)
+    arguments, mark = {}, (yield from needed(source, "<arg_key>", "</tool_call>"))
+    while mark == "<arg_key>":
+        key = yield from before(source, _GLM_KEY_END, _KEY_LENGTH)
+        yield from space(source)
+        yield from needed(source, "<arg_value>")
+        arguments[key.strip()], mark = yield from raw_value(source, _GLM_VALUE_END, 12, ("<arg_key>", "</tool_call>"))
+    return [(tool, source.tools.fitted(tool, arguments))]
+
+
+def _mistral(source: Source, _):
+    yield from space(source)
+    if (yield from is_next(source, "{[")):
+        return (yield from _objects(source))
+    tool = yield from name(source)
+    if (yield from one_of(source, ("[CALL_ID]",))):
+        yield from before(source, _MISTRAL_ARGUMENTS, _KEY_LENGTH)
+    else:
+        yield from one_of(source, ("[ARGS]",))
+    return [(tool, (yield from _arguments(source)))]
+
+
+def _lmstudio(source: Source, _):
+    yield from space(source)
+    return (yield from _objects(source))
+
+
+def _python_tag(source: Source, _):
+    yield from space(source)
+    if (yield from is_next(source, "{[")):
+        return (yield from _objects(source, (";",)))
+    tool = yield from name(source)
+    yield from needed(source, "(")
+    text, _ = yield from until(source, _PYTHON_END, 10, or_end=True)
+    return _python_calls(source, tool + "(" + text)
+
+
+def _tool_code(source: Source, _):
+    """Python in a fence. A fence inside its strings ends it for markdown, and not for Python."""
+    text = ""
+    for _ in range(_MOST_FENCES):
+        piece, end = yield from until(source, _FENCE_END, 7, or_end=True)
+        try:
+            return _python_calls(source, text + piece)
+        except Disproved:
+            if not end:
+                raise
+        text += piece + end
+    raise Disproved
+
+
+def _python_calls(source: Source, text: str) -> list:
+    import ast
+    import warnings
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes that Python does not know
+            statements = ast.parse(text.strip()).body
+        calls = [_python_call(source, ast, statement) for statement in statements]
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        raise Disproved from None
+    if not calls:
+        raise Disproved
+    return calls
+
+
+def _python_call(source: Source, ast, statement):
+    """(name, arguments) of `f(…)`, `x = f(…)` or `print(f(…))` whose values are literals."""
+    call = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
+    if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "print" and len(call.args) == 1:
+        call = call.args[0]
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise Disproved
+    tool = source.known(call.func.id)
+    names = source.tools.parameters(tool)
+    if len(call.args) > len(names) or any(keyword.arg is None for keyword in call.keywords):
+        raise Disproved
+    values = list(zip(names, call.args)) + [(keyword.arg, keyword.value) for keyword in call.keywords]
+    arguments = {key: _PYTHON_WORDS[value.id] if getattr(value, "id", None) in _PYTHON_WORDS else ast.literal_eval(value)
+                 for key, value in values}
+    return tool, json.loads(json.dumps(arguments))
+
+
+def _deepseek_calls(source: Source, opener: str):
+    yield from space(source)
+    more = opener in _CALL_BEGIN or (yield from needed(source, *_CALL_BEGIN))
+    calls = []
+    while more:
+        tool = (yield from before(source, _SEP, _KEY_LENGTH)).strip()
+        if tool in ("", "function"):
+            yield from space(source)
+            tool = yield from name(source)
+        else:
+            tool = source.known(tool)
+        yield from space(source)
+        fenced = yield from one_of(source, ("```json", "```"))
+        calls.append((tool, (yield from _arguments(source))))
+        yield from space(source)
+        if fenced and (yield from one_of(source, ("```",))):
+            yield from space(source)
+        yield from one_of(source, _CALL_END)
+        yield from space(source)
+        more = yield from one_of(source, _CALL_BEGIN)
+    return calls
+
+
+def _dsml_calls(source: Source, _):
+    if not (yield from one_of(source, ('invoke name="',))):
+        yield from needed(source, "function_calls>", "tool_calls>")
+        yield from space(source)
+        yield from needed(source, *_INVOKE)
+    calls, more = [], True
+    while more:
+        tool = yield from name(source)
+        yield from before(source, _ANGLE, _KEY_LENGTH)
+        yield from space(source)
+        arguments, mark = {}, (yield from needed(source, *_PARAMETER, *_INVOKE_END))
+        while mark in _PARAMETER:
+            key = yield from before(source, _QUOTE, _KEY_LENGTH)
+            kind = yield from before(source, _ANGLE, _KEY_LENGTH)
+            value, mark = yield from raw_value(source, _PARAMETER_END, 20, _PARAMETER + _INVOKE_END)
+            arguments[key] = value if "true" in kind else decoded(value) if "false" in kind else \
+                source.tools.fitted(tool, {key: value})[key]
+        calls.append((tool, arguments))
+        yield from space(source)
+        more = yield from one_of(source, _INVOKE)
+    return calls
+
+
+def _harmony(source: Source, opener: str):
+    header = opener + (yield from before(source, _MESSAGE, _HEADER_LENGTH))
+    channel, recipient = _CHANNEL.search(header), _RECIPIENT.search(header)
+    if not channel and not header.startswith("<|start|>assistant"):
+        raise Disproved
+    if recipient:
+        tool = source.known(recipient.group(1))
+        return [(tool, (yield from _arguments(source)))]
+    return Thought if channel and channel.group(1) == "analysis" else Text
+
+
+def _gemma(source: Source, _):
+    yield from space(source)
+    yield from needed(source, "call:")
+    tool = yield from name(source)
+    if not (yield from is_next(source, "{")):
+        raise Disproved
+    pieces, piece, mark, quoted = [], "", True, False
+    while mark:
+        text, mark = yield from until(source, _GEMMA_MARKS, _GEMMA_LONGEST, or_end=True)
+        piece += text
+        if quoted and mark != _GEMMA_STRING:
+            piece += mark  # the closer in a string is a part of it
+            continue
+        pieces.append(json.dumps(piece) if quoted else _GEMMA_KEY.sub(_quoted_key, piece))
+        piece = ""
+        if mark != _GEMMA_STRING:
+            break
+        quoted = not quoted
+    return [(tool, _object_of("".join(pieces)))]
+
+
+def _object_of(text: str) -> dict:
+    value = decoded(text)
+    if not isinstance(value, dict):
+        raise Disproved
+    return value
+
+
+def _quoted_key(found) -> str:
+    return '"%s":' % found.group(1) if found.group(2) else found.group()
+
+
+def _bare(source: Source, _):
+    """JSON, perhaps in a fence, that is the whole answer."""
+    while True:
+        head = source.text[source.at:source.at + _BARE_LIMIT]
+        if not _may_be_bare(head):
+            raise Disproved
+        if '"name"' in head:
+            break
+        if source.ended or len(head) == _BARE_LIMIT:
+            raise Disproved
+        yield
+    fenced = yield from one_of(source, ("```",))
+    if fenced:
+        yield from before(source, _LINE_END, _BARE_LIMIT)
+    yield from space(source)
+    calls = yield from _objects(source, (";", ","), only=True)
+    if fenced:
+        yield from needed(source, "```")
+    return calls
+
+
+def _may_be_bare(head: str) -> bool:
+    """Whether an answer that begins so may be a call in JSON."""
+    if head.startswith("`"):
+        ticks, head = head[:3], head[3:]
+        info, line_end, head = head.partition("\n")
+        info = info.strip().lower()
+        if not "```".startswith(ticks) or not line_end:
+            return "```".startswith(ticks) and any(known.startswith(info) for known in _BARE_INFO)
+        if info not in _BARE_INFO:
+            return False
+    found = _BARE_BEGINNING.match(head)
+    key, closed, rest = found.group(1), found.group(2), head[found.end():]
+    if key is None or not closed:
+        return not rest and any(known.startswith(key or "") for known in _BARE_KEYS)
+    return key in _BARE_KEYS
+
+
+FORMATS = {"": _bare, "<tool_call>": _tool_call, "<function=": _functions, "[TOOL_CALLS]": _mistral, "[TOOL_REQUEST]": _lmstudio,
+           "<|python_tag|>": _python_tag, "<|tool_call>": _gemma, "```tool_code": _tool_code,
+           "<|channel|>": _harmony, "<|start|>": _harmony}
+FORMATS.update(dict.fromkeys(_deepseek("tool_calls_begin") + _deepseek("tool_calls") + _CALL_BEGIN, _deepseek_calls))
+FORMATS.update(dict.fromkeys(_dsml(""), _dsml_calls))
+
+# Of these only the beginning of a line counts; the others are made of tokens that no text has.
+LINE_OPENERS = ("<tool_call>", "<function=", "[TOOL_REQUEST]", "```tool_code")
+# What ends a message of gpt-oss: nothing in itself, once a header was there.
+HARMONY, HARMONY_ENDS = ("<|channel|>", "<|start|>"), ("<|end|>", "<|return|>", "<|call|>")

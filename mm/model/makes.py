@@ -1,0 +1,80 @@
+"""The makes of model server that people run, and the commands that start and mend each of them (pure)."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections import namedtuple
+
+# `url`: where it listens unless told otherwise. `start`: the shortest command that starts one. `larger_window`: the command
+# that gives the model a larger window, None where the window is the model's own. `pull`: the command that fetches the model
+# `%s`, None where the server is started with its model. `tools`: what to do where it says that tools are not supported.
+Make = namedtuple("Make", "key title url start larger_window pull tools")
+
+# In the order in which they are looked for.
+MAKES = (
+    Make("llama.cpp", "llama.cpp", "http://127.0.0.1:8080/v1", "llama-server -m <file>.gguf",
+         "llama-server -c 32768", None, "restart llama-server with --jinja"),
+    Make("ollama", "Ollama", "http://127.0.0.1:11434/v1", "ollama serve",
+         "OLLAMA_CONTEXT_LENGTH=32768 ollama serve", "ollama pull %s", 'pick a model with "tools" in ollama show'),
+    Make("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1", "lms server start",
+         "lms load <model> --context-length 32768", "lms get %s", "load a model that LM Studio marks as trained for tool use"),
+    Make("docker", "Docker Model Runner", "http://127.0.0.1:12434/engines/v1", "docker desktop enable model-runner --tcp 12434",
+         "docker model configure --context-size 32768 <model>", "docker model pull %s", "pick a model whose template knows tools"),
+    Make("vllm", "vLLM", "http://127.0.0.1:8000/v1", "vllm serve <model>",
+         "vllm serve <model> --max-model-len 32768", None,
+         "restart vllm serve with --enable-auto-tool-choice --tool-call-parser <parser>"),
+    Make("sglang", "SGLang", "http://127.0.0.1:30000/v1", "python3 -m sglang.launch_server --model-path <model>",
+         "python3 -m sglang.launch_server --context-length 32768", None,
+         "restart sglang.launch_server with --tool-call-parser <parser>"),
+    Make("mlx-lm", "mlx-lm", "http://127.0.0.1:8080/v1", "mlx_lm.server --model <model>",
+         None, None, "restart mlx_lm.server with a model whose template knows tools"),
+    Make("llama-cpp-python", "llama-cpp-python", "http://127.0.0.1:8000/v1", "python3 -m llama_cpp.server --model <file>.gguf",
+         "python3 -m llama_cpp.server --n_ctx 32768", None, "use llama-server: llama_cpp.server streams no tool calls"),
+)
+
+_BY_KEY = {make.key: make for make in MAKES}
+
+# Two makes share a port: the one that comes first is the likelier one.
+_BY_PORT = {urllib.parse.urlsplit(make.url).port: make for make in reversed(MAKES)}
+
+# What each writes into `owned_by` of its models.
+_OWNERS = {"llamacpp": "llama.cpp", "library": "ollama", "organization_owner": "lmstudio", "docker": "docker", "vllm": "vllm",
+           "sglang": "sglang", "me": "llama-cpp-python"}
+
+
+def of_key(key: str | None):
+    """The Make of that key, or None."""
+    return _BY_KEY.get(key)
+
+
+def of_url(url: str):
+    """The Make whose default address or path this is, or None."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if "/engines/" in parts.path + "/" or parts.hostname == "model-runner.docker.internal":
+        return _BY_KEY["docker"]
+    return _BY_PORT.get(port)
+
+
+def of_models(listing, server_header: str = ""):
+    """The Make that answers /v1/models with this JSON value and that `Server` header, or None."""
+    if server_header.lower().startswith("llama.cpp"):
+        return _BY_KEY["llama.cpp"]
+    models = listing.get("data") if isinstance(listing, dict) else None
+    for model in models if isinstance(models, list) else ():
+        if isinstance(model, dict):
+            make = _of_model(str(model.get("owned_by") or ""), str(model.get("id") or ""))
+            if make:
+                return make
+    return None
+
+
+def _of_model(owner: str, name: str):
+    if owner in _OWNERS:
+        return _BY_KEY[_OWNERS[owner]]
+    if owner and f"{owner}/" in name and ":" in name:  # Ollama's namespace, in a name with its tag
+        return _BY_KEY["ollama"]
+    return _BY_KEY["mlx-lm"] if not owner and name.startswith("mlx-community/") else None

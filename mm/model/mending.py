@@ -1,0 +1,114 @@
+"""What is taken out of a request, or put in other words, because one server does not like it (pure).
+
+Each mending keeps the request's beginning as it is from call to call, so that what a server remembers of it stays good.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+# The mendings, as they are told: requests are taken ….
+NO_STREAM_OPTIONS = "without stream_options"
+NO_REASONING = "without reasoning_content"
+VALID_ARGUMENTS = "with {} for arguments that are no JSON"
+NO_TRAILING_ASSISTANT = "without an answer at the end"
+FLAT = "with one system message and the roles in turn"
+NO_SYSTEM = "without a system message"
+
+# Stands between a tool's result and a question: templates want an answer there.
+NOTHING_SAID = "[cut]"
+
+_NO_SYSTEM_ROLE = re.compile(r"system.{0,40}not support|only user", re.IGNORECASE)
+
+
+def mended(body: dict, mendings) -> dict:
+    """The body with these mendings; the same object where there is nothing to do."""
+    changed = dict(body)
+    if NO_STREAM_OPTIONS in mendings:
+        changed.pop("stream_options", None)
+    for name, change in _CHANGES:
+        if name in mendings:
+            changed["messages"] = change(changed["messages"])
+    return body if changed == body else changed
+
+
+def wanted(problem, body: dict, extra: dict) -> list:
+    """The mendings that may help against a ModelError, the one to try first in front. `extra`: what the user has set stays."""
+    if problem.kind == "bad_request" and problem.status in (400, 422):
+        field = problem.numbers.get("field")
+        return {"stream_options": [] if "stream_options" in extra else [NO_STREAM_OPTIONS],
+                "reasoning_content": [NO_REASONING]}.get(field, [])
+    if problem.kind == "template":
+        return [NO_SYSTEM] if _NO_SYSTEM_ROLE.search(str(problem)) else [FLAT, NO_SYSTEM]
+    return {"trailing_assistant": [NO_TRAILING_ASSISTANT], "bad_history_arguments": [VALID_ARGUMENTS]}.get(problem.kind, [])
+
+
+def _without_reasoning(messages: list) -> list:
+    return [{name: value for name, value in message.items() if name != "reasoning_content"} for message in messages]
+
+
+def _with_valid_arguments(messages: list) -> list:
+    return [dict(message, tool_calls=[_valid(call) for call in message["tool_calls"]]) if message.get("tool_calls") else message
+            for message in messages]
+
+
+def _valid(call: dict) -> dict:
+    """The call, with `{}` where strict parsers refuse its arguments: half characters and endless numbers are no JSON to them."""
+    try:
+        value = json.loads(call["function"]["arguments"])
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+        if isinstance(value, dict):
+            return call
+    except (ValueError, TypeError, RecursionError):
+        pass
+    return dict(call, function=dict(call["function"], arguments="{}"))
+
+
+def _without_trailing_assistant(messages: list) -> list:
+    end = len(messages)
+    while end and messages[end - 1]["role"] == "assistant":
+        end -= 1
+    return messages[:end]
+
+
+def _flat(messages: list) -> list:
+    """One system message in front; no two messages of a role in a row but tool results; an answer before each question."""
+    flat = []
+    for message in messages:
+        role, before = message["role"], flat[-1]["role"] if flat else ""
+        if role == "system":
+            continue
+        if role == before != "tool":
+            flat[-1] = _merged(flat[-1], message)
+            continue
+        if role == "user" and before == "tool":
+            flat.append({"role": "assistant", "content": NOTHING_SAID})
+        flat.append(message)
+    systems = [message["content"] for message in messages if message["role"] == "system"]
+    return [{"role": "system", "content": "\n\n".join(systems)}, *flat] if systems else flat
+
+
+def _merged(first: dict, second: dict) -> dict:
+    merged = dict(first)
+    for name, value in second.items():
+        if name == "tool_calls":
+            merged[name] = first.get(name, []) + value
+        elif name != "role":
+            merged[name] = "\n\n".join(filter(None, (first.get(name), value)))
+    return merged
+
+
+def _without_system(messages: list) -> list:
+    """What the system message says becomes the beginning of the first question."""
+    first, *others = _flat(messages)
+    if first["role"] != "system":
+        return [first, *others]
+    asking = dict(first, role="user")
+    if others and others[0]["role"] == "user":
+        return [_merged(asking, others[0]), *others[1:]]
+    return [asking, *others]
+
+
+_CHANGES = ((NO_REASONING, _without_reasoning), (VALID_ARGUMENTS, _with_valid_arguments),
+            (NO_TRAILING_ASSISTANT, _without_trailing_assistant), (FLAT, _flat), (NO_SYSTEM, _without_system))

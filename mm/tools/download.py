@@ -1,0 +1,320 @@
+"""What lies behind a URL: the addresses are checked, redirects followed, limits kept.
+
+Each hop looks its host's addresses up once, checks them all, and connects to those very addresses; a name server that
+answers differently a moment later is not asked again. Where the environment names a proxy, that looks the name up, and the
+name is all that can be checked.
+
+Everything waits on one Cancel of the download's own, which the turn's Cancel cancels and so does the clock: whatever it
+waits for then ends in the same way (mm.model.line tells how), and who it was is asked last. Looking up a name cannot be
+interrupted, so a thread of its own does it, which nobody waits for any longer then.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import socket
+import threading
+import urllib.parse
+import urllib.request
+import zlib
+from collections import namedtuple
+
+from mm import __version__
+from mm.cancel import Cancel, Cancelled
+from mm.model.line import CONNECT_SECONDS, ConnectTimeout, Line
+from mm.text import one_line
+from mm.tools import addresses
+from mm.tools.addresses import shown
+from mm.tools.tool import ToolError
+
+NAME = "fetch_content"
+
+# Seconds without a byte, seconds in all, and bytes of a body, as they come and decompressed.
+Limits = namedtuple("Limits", "silence total size")
+LIMITS = Limits(CONNECT_SECONDS, 60, 5 * 1024 * 1024)
+REDIRECTS = 5
+
+# What was found: the URL that answered in the end, its status, its headers, the body decompressed, and whether it is whole.
+Answer = namedtuple("Answer", "url status headers body whole")
+
+# `resolve` is called as socket.getaddrinfo is, `environ` tells the proxies, `allow_private` turns the check off.
+Way = namedtuple("Way", "resolve environ allow_private limits")
+
+_Proxy = namedtuple("_Proxy", "host port authorization")
+
+_READ = 65536
+_REDIRECTING = (301, 302, 303, 307, 308)
+_HEADERS = {
+    "User-Agent": f"mm/{__version__}",
+    "Accept": "text/html, text/markdown;q=0.9, text/plain;q=0.9, application/json;q=0.9, */*;q=0.5",
+    "Accept-Encoding": "gzip, deflate",
+    "Connection": "close",
+}
+
+PRIVATE = f"[{NAME}: %s is a private address (%s). Use bash with curl for a local server, or set fetch.allowPrivate.]"
+TOO_MANY = f"[{NAME}: %s redirects more than {REDIRECTS} times]"
+NOT_SECURE = f"[{NAME}: %s redirects from https to http: %s]"
+TOO_SLOW = f"[{NAME}: %s took longer than %g s]"
+
+
+def get(url: str, way: Way, cancel: Cancel, unwanted) -> Answer:
+    """The answer to a GET, any status but a redirect; without its body where `unwanted(headers)`.
+
+    Raises ToolError and Cancelled.
+    """
+    stop = Cancel()
+    clock = threading.Timer(way.limits.total, stop.cancel)
+    clock.daemon = True
+    clock.start()
+    try:
+        with cancel.on_cancel(stop.cancel):
+            return _follow(place(url), way, stop, unwanted)
+    except Cancelled:
+        cancel.check()
+        raise ToolError(TOO_SLOW % (shown(url), way.limits.total)) from None
+    finally:
+        clock.cancel()
+
+
+def place(url: str) -> addresses.Place:
+    """The URL in parts. Raises ToolError."""
+    try:
+        return addresses.parse(url)
+    except ValueError as problem:
+        raise ToolError(f"[{NAME}: {shown(url) or 'the empty text'} {problem}]") from None
+
+
+def _follow(first, way, stop, unwanted):
+    here = first
+    for _ in range(REDIRECTS + 1):
+        answer, location = _hop(here, way, stop, unwanted)
+        if answer is not None:
+            return answer
+        there = place(urllib.parse.urljoin(here.url, location))
+        if here.tls and not there.tls:
+            raise ToolError(NOT_SECURE % (shown(here.url), shown(there.url)))
+        here = there
+    raise ToolError(TOO_MANY % shown(first.url))
+
+
+def _hop(here, way, stop, unwanted):
+    """One request: (Answer, None), or (None, where it redirects to)."""
+    proxy = _proxy(here, way.environ)
+    found = _checked(here, proxy, way, stop)
+    line = Line(stop, way.limits.silence)
+    connection = _Connection(here, proxy, found, line)
+    response = None
+    with stop.on_cancel(line.shut):
+        try:
+            response = connection.ask(here)
+            stop.check()
+            location = response.headers.get("Location")
+            if response.status in _REDIRECTING and location:
+                return None, _in_ascii(location)
+            body, whole = (b"", False) if unwanted(response.headers) else _body(response, way.limits.size, stop)
+            return Answer(here.url, response.status, response.headers, body, whole), None
+        except (OSError, http.client.HTTPException, zlib.error) as error:
+            stop.check()
+            raise ToolError(f"[{NAME}: {_explained(error, here, proxy, way.limits.silence)}]") from None
+        finally:
+            if response is not None:
+                response.close()
+            connection.close()
+            line.close()
+
+
+def _in_ascii(location):
+    """A header is read as Latin-1; servers that do not encode a Location write UTF-8."""
+    try:
+        return location.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return location
+
+
+# Where to
+
+
+def _proxy(here, environ):
+    """The proxy that the environment names for the URL, or None."""
+    scheme = "https" if here.tls else "http"
+    named, around = (environ.get(name + "_proxy") or environ.get((name + "_proxy").upper()) for name in (scheme, "no"))
+    if not named or around and urllib.request.proxy_bypass_environment(f"{here.host}:{here.port}", {"no": around}):
+        return None
+    try:
+        parts = urllib.parse.urlsplit(named if "://" in named else "http://" + named)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or parts.scheme != "http":
+        raise ToolError(f"[{NAME}: the proxy in {scheme}_proxy is not of the form http://host:port]")
+    login = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}" if parts.username else ""
+    return _Proxy(host, port or 80, "Basic " + base64.b64encode(login.encode()).decode() if login else "")
+
+
+def _checked(here, proxy, way, stop):
+    """The addresses to connect to, all of them allowed. Raises ToolError."""
+    if proxy:
+        if not way.allow_private and addresses.is_private_name(here.host):
+            raise ToolError(PRIVATE % (here.host, "by its name"))
+        return [proxy.host]  # whoever set it trusts it, whatever its address
+    found = _look_up(here, way.resolve, stop)
+    for address in () if way.allow_private else found:
+        if not addresses.is_public(address):
+            raise ToolError(PRIVATE % (here.host, address))
+    return found
+
+
+def _look_up(here, resolve, stop):
+    answers = []
+    done = threading.Event()
+
+    def ask():
+        try:
+            answers.extend(entry[4][0] for entry in resolve(here.host, here.port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError):
+            pass
+        finally:
+            done.set()
+
+    threading.Thread(target=ask, name="resolver", daemon=True).start()
+    stop.wait(done)
+    if not answers:
+        raise ToolError(f"[{NAME}: cannot resolve {here.host}]")
+    return answers
+
+
+class _Connection(http.client.HTTPConnection):
+    """A connection to one of the addresses that were found, which speaks to the host that was meant."""
+
+    def __init__(self, here, proxy, found, line):
+        super().__init__(*((proxy.host, proxy.port) if proxy and here.tls else (here.host, here.port)))
+        self.default_port = 443 if here.tls else 80
+        self._here, self._proxy, self._found, self._line = here, proxy, found, line
+        self._authorization = {"Proxy-Authorization": proxy.authorization} if proxy and proxy.authorization else {}
+        if proxy and here.tls:
+            self.set_tunnel(here.host, here.port, self._authorization)
+
+    def ask(self, here):
+        headers, target = dict(_HEADERS), here.target
+        if self._proxy and not here.tls:
+            headers.update(self._authorization)
+            host = f"[{here.host}]" if ":" in here.host else here.host
+            target = f"http://{host}:{here.port}{target}" if here.port != 80 else f"http://{host}{target}"
+        self.request("GET", target, headers=headers)
+        return self.getresponse()
+
+    def connect(self):
+        port = self._proxy.port if self._proxy else self._here.port
+        for last, address in enumerate(self._found, 1 - len(self._found)):
+            try:
+                self.sock = self._line.connect(address, port)
+                break
+            except OSError:
+                if last == 0:
+                    raise
+        if self._here.tls:
+            self._secure()
+
+    def _secure(self):
+        import ssl  # half a megabyte of memory, which a session that reads no page does without
+        if self._proxy:
+            self._tunnel()
+        self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self._here.host, do_handshake_on_connect=False)
+        self._line.publish(self.sock)  # before the handshake: that is one more place to be cancelled in
+        self.sock.do_handshake()
+
+
+# What comes
+
+
+def _body(response, limit, stop):
+    """The body, decompressed, up to the limit; and whether that is all of it."""
+    decoder = _decoder(response.headers.get("Content-Encoding") or "")
+    expected = response.length  # counted here: not every Python's read1 counts it down
+    parts, size, raw = [], 0, 0
+    while raw != expected:
+        data = response.read1(_READ if expected is None else min(_READ, expected - raw))
+        stop.check()  # after a shutdown the end of the file is not that of the body
+        if not data:
+            break
+        raw += len(data)
+        part = decoder.feed(data, limit - size + 1)
+        parts.append(part)
+        size += len(part)
+        if size > limit or raw > limit:
+            return b"".join(parts)[:limit], False
+    if raw < (expected or 0) or not decoder.complete:
+        raise http.client.IncompleteRead(b"")
+    return b"".join(parts), True
+
+
+class _Plain:
+    complete = True
+
+    def feed(self, data, most):
+        return data[:most]
+
+
+class _Compressed:
+    """gzip, in one part or several, zlib, or the bare deflate that some servers send in its place."""
+
+    def __init__(self):
+        self._inner, self._begun = zlib.decompressobj(47), False
+        self.complete = True
+
+    def feed(self, data, most):
+        """At most `most` bytes; when there would be more, the rest is lost: the caller stops there."""
+        out = []
+        while data and most > 0:
+            if self._inner.eof:
+                if not data.startswith(b"\x1f"):
+                    break  # padding, which everybody ignores
+                self._inner = zlib.decompressobj(31)
+            try:
+                part = self._inner.decompress(data, most)
+            except zlib.error:
+                if self._begun:
+                    raise
+                self._inner = zlib.decompressobj(-15)
+                part = self._inner.decompress(data, most)
+            self._begun = True
+            out.append(part)
+            most -= len(part)
+            data = self._inner.unused_data
+        self.complete = self._inner.eof
+        return b"".join(out)
+
+
+def _decoder(encoding):
+    names = [name for name in encoding.lower().replace(" ", "").split(",") if name not in ("", "identity")]
+    if not names:
+        return _Plain()
+    if len(names) > 1 or names[0] not in ("gzip", "x-gzip", "deflate"):
+        raise ToolError(f"[{NAME}: the body is encoded in {one_line(encoding, 40)}, which was not asked for]")
+    return _Compressed()
+
+
+def _explained(error, here, proxy, silence):
+    """The line for what surfaced in a socket call."""
+    host = f"the proxy {proxy.host}" if proxy else here.host
+    if isinstance(error, socket.gaierror):
+        return f"cannot resolve {host}"
+    if isinstance(error, ConnectionRefusedError):
+        return f"{host} refuses connections on port {proxy.port if proxy else here.port}"
+    if isinstance(error, ConnectTimeout):
+        return f"{host} does not answer ({CONNECT_SECONDS} s)"
+    if isinstance(error, socket.timeout):
+        return f"no byte from {host} for {silence:g} s"
+    if type(error).__module__ == "ssl":
+        reason = getattr(error, "verify_message", "") or error.reason or "no reason given"
+        return f"the TLS connection to {here.host} failed: {one_line(str(reason))}"
+    if isinstance(error, zlib.error):
+        return f"{shown(here.url)}: the compressed body is damaged"
+    if isinstance(error, http.client.IncompleteRead):
+        return f"{host} closed the connection in the middle of its answer"
+    if isinstance(error, ConnectionError):
+        return f"{host} closed the connection without an answer"
+    if isinstance(error, OSError):
+        return f"{host}: {one_line(error.strerror or str(error) or type(error).__name__)}"
+    return f"{host} does not answer in HTTP"

@@ -1,0 +1,71 @@
+"""Which make of server it is."""
+
+from __future__ import annotations
+
+import unittest
+
+from mm.model import makes
+
+
+def listing(**model) -> dict:
+    return {"object": "list", "data": [dict(model, object="model")]}
+
+
+def key(make):
+    return make and make.key
+
+
+class Makes(unittest.TestCase):
+    def test_by_its_usual_address(self):
+        cases = [
+            *((make.url, make.key) for make in makes.MAKES if make.key not in ("mlx-lm", "llama-cpp-python")),
+            ("http://127.0.0.1:8080", "llama.cpp"),
+            ("http://gpu-box:11434/v1", "ollama"),
+            ("http://127.0.0.1:9999/engines/v1", "docker"),
+            ("http://127.0.0.1:9999/engines/llama.cpp/v1", "docker"),
+            ("http://model-runner.docker.internal/engines/v1", "docker"),
+            ("http://model-runner.docker.internal/v1", "docker"),
+            ("http://127.0.0.1:9999/v1", None),
+            ("http://example.com/v1", None),
+            ("http://host:99999/v1", None),
+            ("http://[::1/v1", None),
+            ("", None),
+        ]
+        for url, expected in cases:
+            with self.subTest(url):
+                self.assertEqual(expected, key(makes.of_url(url)))
+
+    def test_by_its_list_of_models(self):
+        cases = [
+            ("llama.cpp", listing(id="m.gguf", owned_by="llamacpp"), ""),
+            ("llama.cpp", None, "llama.cpp"),
+            ("llama.cpp", listing(id="m", owned_by="library"), "llama.cpp"),
+            ("ollama", listing(id="qwen3:8b", owned_by="library"), ""),
+            ("ollama", listing(id="hf.co/bartowski/X-GGUF:Q4_K_M", owned_by="bartowski"), ""),
+            ("lmstudio", listing(id="qwen3-8b", owned_by="organization_owner"), ""),
+            ("docker", listing(id="docker.io/ai/qwen3:latest", owned_by="docker"), ""),
+            ("vllm", listing(id="Qwen/Qwen3-8B", owned_by="vllm"), "uvicorn"),
+            ("sglang", listing(id="Qwen/Qwen3-8B", owned_by="sglang"), "uvicorn"),
+            ("llama-cpp-python", listing(id="m.gguf", owned_by="me"), "uvicorn"),
+            ("mlx-lm", listing(id="mlx-community/Qwen3-8B-4bit"), "BaseHTTP/0.6 Python/3.12.1"),
+            (None, listing(id="a/b", owned_by="somebody"), "nginx"),
+            (None, listing(id="m", owned_by=["vllm"]), ""),
+            (None, {"data": None}, ""), (None, {"data": [1, None]}, ""), (None, {"models": []}, ""), (None, ["x"], ""), (None, None, ""),
+        ]
+        for expected, answer, header in cases:
+            with self.subTest(answer=answer, header=header):
+                self.assertEqual(expected, key(makes.of_models(answer, header)))
+
+    def test_each_has_its_commands(self):
+        self.assertEqual(len(makes.MAKES), len({make.key for make in makes.MAKES}))
+        for make in makes.MAKES:
+            with self.subTest(make.key):
+                self.assertIs(make, makes.of_key(make.key))
+                self.assertTrue(make.title and make.start and make.tools)
+                self.assertRegex(make.url, r"^http://127\.0\.0\.1:\d+(/engines)?/v1$")
+                self.assertTrue(make.pull is None or make.pull % "x" != make.pull)
+        self.assertIsNone(makes.of_key(None))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,284 @@
+"""What is done about a request that failed: when it is made again, how it is changed, and what is said meanwhile."""
+
+from __future__ import annotations
+
+import email.utils
+import threading
+import time
+import unittest
+
+from mm.cancel import Cancel, Cancelled
+from mm.events import Text
+from mm.model import chat, retries
+from mm.model.chat import ModelError
+from tests.fakes.model_server import ModelServer
+from tests.model import streams
+
+# What a cancel takes, in seconds, on a machine that is busy with the rest of the tests.
+SOON = 0.7
+
+GOOD = [{"text": "hi"}]
+LOADING = [{"status": 503, "body": {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}}]
+QUESTION = {"role": "user", "content": "q"}
+
+
+def refusal(status, message, **headers):
+    return [{"status": status, "body": {"error": {"message": message}}, "headers": headers}]
+
+
+def ask(server, cancel=None, messages=(QUESTION,), told=None, tools=(), **more) -> list:
+    asked = streams.server(getattr(server, "url", server), **more)
+    return list(chat.complete(asked, list(messages), list(tools), cancel or Cancel(), waiting=(told if told is not None else []).append))
+
+
+class Schedule(unittest.TestCase):
+    def test_pauses(self):
+        cases = [
+            ("loading", [(0, None), (1, None), (3, None), (7, None), (12, None), (599, None), (600, None)], [1, 2, 4, 5, 5, 5, None]),
+            ("loading", [(0, 60.0)], [1]),
+            ("busy", [(9, None)] * 6, [1, 2, 4, 5, 5, None]),
+            ("busy", [(0, 0.0)] * 6, [0, 0, 0, 0, 0, None]),
+            ("busy", [(0, 30.0), (30, None)], [30, 2]),
+            ("busy", [(0, 600.0)], [600]),
+            ("busy", [(0, 601.0)], [None]),
+        ]
+        for kind, failures, expected in cases:
+            with self.subTest(kind, failures=failures):
+                self.assertEqual(expected, [retries.pause(kind, count, *failure) for count, failure in enumerate(failures, 1)])
+
+    def test_retry_after(self):
+        cases = [("3", 3), ("0.5", 0.5), (" 7 ", 7), ("", None), ("soon", None), ("-3", None), ("1e999", float("inf")),
+                 ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("99 bottles", None)]
+        for text, expected in cases:
+            with self.subTest(text):
+                self.assertEqual(expected, retries.seconds_in(text))
+        self.assertAlmostEqual(60, retries.seconds_in(email.utils.formatdate(time.time() + 60, usegmt=True)), delta=2)
+
+    def test_a_wait_is_told_at_growing_intervals(self):
+        told = []
+        teller = retries.Teller(retries.LOADING, told.append)
+        for second in range(0, 200):
+            teller.tell(second)
+        self.assertEqual(["the model is still loading…", *("the model is still loading (%d s)…" % at for at in (10, 20, 40, 80, 160))], told)
+
+    def test_what_is_known_of_a_wait_is_told_with_it(self):
+        told = []
+        teller = retries.Teller(retries.WAITING, told.append, 10)
+        for chunk in ({"prompt_progress": {"total": 200, "processed": 90, "cache": 0}}, {"prompt_progress": {"total": 0, "processed": 0}},
+                      {"prompt_progress": [1]}, {"prompt_progress": {"total": "x", "processed": 1}}, {}):
+            teller.note, teller.next = chat._progress(chunk), 10
+            teller.tell(35)
+        self.assertEqual(["waiting for the model (35 s, 45 % of the prompt read)…", *["waiting for the model (35 s)…"] * 4], told)
+
+    def test_a_clock_tells_by_itself_until_it_is_stopped(self):
+        told, first = [], threading.Event()
+
+        def say(line):
+            told.append(line)
+            first.set()
+
+        with retries.Clock(retries.Teller(retries.WAITING, say, 0.02), time.monotonic()) as clock:
+            self.assertEqual([], told)
+            self.assertTrue(first.wait(5))
+        self.assertEqual(["waiting for the model…"], told)
+        clock.join(5)
+        self.assertFalse(clock.is_alive())
+
+
+class Again(unittest.TestCase):
+    def test_waits_while_the_model_is_loaded(self):
+        told, begin = [], time.monotonic()
+        with ModelServer(LOADING, GOOD) as server:
+            self.assertIn(Text("hi"), ask(server, told=told))
+            self.assertEqual(2, len(server.requests))
+        self.assertGreaterEqual(time.monotonic() - begin, 1)
+        self.assertEqual(["the model is still loading…"], told)
+
+    def test_waits_for_a_busy_server_as_long_as_it_says(self):
+        told = []
+        busy = [{"status": 429, "body": "slow down", "headers": {"Retry-After": "0"}}]
+        with ModelServer(busy, busy, busy, busy, busy, GOOD) as server:
+            self.assertIn(Text("hi"), ask(server, told=told))
+        self.assertEqual(["the server is busy; waiting…"], told)
+        with ModelServer(busy) as server:
+            with self.assertRaisesRegex(ModelError, r"is busy \(429\): slow down") as caught:
+                ask(server)
+            self.assertEqual(6, len(server.requests))
+        self.assertEqual(("busy", 0), (caught.exception.kind, caught.exception.retry_after))
+        with ModelServer(refusal(503, "", **{"Retry-After": "3600"})) as server:
+            self.assertRaisesRegex(ModelError, r"is busy \(503\)", ask, server)
+            self.assertEqual(1, len(server.requests))
+
+    def test_a_cancel_ends_every_wait_at_once(self):
+        states = [("loading", LOADING), ("busy", refusal(429, "", **{"Retry-After": "60"})), ("no byte", [{"hang": True}])]
+        for name, steps in states:
+            with self.subTest(name), ModelServer(steps) as server:
+                cancel, ended = Cancel(), []
+
+                def run():
+                    try:
+                        ask(server, cancel)
+                    except Cancelled:
+                        ended.append(time.monotonic())
+
+                thread = threading.Thread(target=run, daemon=True)
+                thread.start()
+                server.wait_requests(1)
+                time.sleep(0.1)  # into the pause
+                begin = time.monotonic()
+                cancel.cancel()
+                thread.join(10)
+                self.assertLess(ended[0] - begin, SOON)
+                self.assertEqual(1, len(server.requests))
+
+    def test_what_broke_off_before_the_first_word_is_asked_for_once_more(self):
+        cases = [
+            ("closed the connection without an answer", [{"drop": True}]),
+            ("closed the connection without an answer", [{"reset": True}]),
+            ("closed the connection in the middle of its answer", [{"raw": b": ping\n\n"}, {"drop": True}]),
+            ("closed the connection in the middle of its answer", [{"call": {"name": "bash", "arguments": '{"a'}}, {"drop": True}]),
+            ("failed (500): no memory", refusal(500, "no memory")),
+            ("failed (200): list index out of range", [{"data": '{"error": {"message": "list index out of range"}}'}, {"data": "[DONE]"}]),
+        ]
+        for words, steps in cases:
+            told = []
+            with self.subTest(words), ModelServer(steps, GOOD) as server:
+                self.assertIn(Text("hi"), ask(server, told=told))
+                self.assertEqual([f"the model server at {server.url} {words}; the second try went well"], told)
+                server.script(steps)
+                with self.assertRaises(ModelError) as caught:
+                    ask(server, told=told)
+                self.assertIn(words, str(caught.exception))
+                self.assertEqual(1, len(told), "the error tells it")
+                self.assertEqual(4, len(server.requests))
+
+    def test_what_is_not_asked_for_again(self):
+        cases = [
+            ("dropped", [{"text": "half"}, {"drop": True}]),
+            ("server_crash", [{"thought": "hm"}, {"data": '{"error": "no memory"}'}]),
+            ("loading", [{"text": "half"}, {"data": '{"error": "Loading model"}'}]),
+            ("bad_request", refusal(400, "no")), ("bad_request", refusal(418, "no")), ("bad_request", refusal(422, "stream_options")),
+            ("bad_request", refusal(400, "unknown field reasoning_content")),
+            ("auth", refusal(401, "no")), ("model_not_found", refusal(404, "model 'x' not found")),
+            ("model_not_loaded", refusal(400, "model is not loaded")), ("tools_unsupported", refusal(400, "m does not support tools")),
+            ("context_overflow", refusal(400, "exceed_context_size_error")), ("request_too_large", refusal(413, "")),
+            ("template", refusal(500, "Jinja Exception: no")), ("trailing_assistant", refusal(400, "response prefill")),
+            ("bad_history_arguments", refusal(500, "Failed to parse tool call arguments as JSON")),
+            ("wrong_url", refusal(404, "File Not Found")), ("proxy", [{"status": 502, "body": "bad gateway"}]),
+            ("empty", [{"data": "[DONE]"}]),
+            ("redirect", [{"status": 301, "body": "", "headers": {"Location": "/v2"}}]),
+        ]
+        for kind, steps in cases:
+            with self.subTest(steps), ModelServer(steps) as server:
+                with self.assertRaises(ModelError) as caught:
+                    ask(server, extra={"stream_options": {}})
+                self.assertEqual(kind, caught.exception.kind)
+                # A system message is the one thing left that a template may not like; here there is none.
+                self.assertEqual(1, len(server.requests))
+
+    def test_the_base_url_without_v1_is_found_and_kept(self):
+        nothing = [{"status": 404, "body": "404 page not found"}]
+        lm_studio = [{"raw": b'{"error":"Unexpected endpoint or method. (POST /chat/completions)"}'}]
+        page = [{"type": "text/html"}, {"raw": b"<!doctype html><title>LM</title>"}]
+        for wrong in (nothing, lm_studio, page):
+            told = []
+            with self.subTest(wrong), ModelServer(wrong, GOOD) as server:
+                base = server.url[:-len("/v1")]
+                for _ in range(2):
+                    self.assertIn(Text("hi"), ask(base, told=told))
+                self.assertEqual(["/chat/completions", "/v1/chat/completions", "/v1/chat/completions"], [each.path for each in server.requests])
+                self.assertEqual([f"{base} answers at {server.url}: from now on it is asked there"], told)
+
+    def test_a_base_url_that_is_wrong_is_the_one_that_is_named(self):
+        with ModelServer([{"status": 404, "body": "404 page not found"}]) as server:
+            base = server.url[:-len("/v1")] + "/"
+            with self.assertRaises(ModelError) as caught:
+                ask(base)
+            self.assertEqual(2, len(server.requests))
+        self.assertEqual(f"{base[:-1]} answers, but not as an OpenAI API (404: 404 page not found): does the URL end in /v1?",
+                         str(caught.exception))
+
+    def test_behind_v1_another_failure_is_told(self):
+        with ModelServer([{"status": 404, "body": "404 page not found"}], refusal(401, "no")) as server:
+            self.assertRaisesRegex(ModelError, f"{server.url} wants an API key", ask, server.url[:-len("/v1")])
+
+
+class Mending(unittest.TestCase):
+    def sent(self, steps, messages, told=None, times=2):
+        """The bodies of the requests that one refusal and then only good answers bring."""
+        with ModelServer(steps, GOOD) as server:
+            for _ in range(times):
+                self.assertIn(Text("hi"), ask(server, messages=messages, told=told))
+            return [each.body for each in server.requests]
+
+    def test_what_helped_is_remembered_and_told_once(self):
+        system, again = {"role": "system", "content": "s"}, {"role": "user", "content": "again"}
+        thought = {"role": "assistant", "content": "a", "reasoning_content": "t"}
+        bad = {"role": "assistant", "content": "", "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "x", "arguments": "{"}}]}
+        result = {"role": "tool", "tool_call_id": "call_1", "name": "x", "content": "r"}
+        good = dict(bad, tool_calls=[dict(bad["tool_calls"][0], function={"name": "x", "arguments": "{}"})])
+        merged = {"role": "user", "content": "q\n\nagain"}
+        cases = [
+            ("with one system message and the roles in turn", refusal(500, "Jinja Exception: roles must alternate"),
+             [system, QUESTION, again], [system, merged]),
+            ("without a system message", refusal(500, "Jinja Exception: roles must alternate"),
+             [system, QUESTION], [{"role": "user", "content": "s\n\nq"}]),
+            ("without a system message", refusal(400, "System role not supported"), [system, QUESTION], [{"role": "user", "content": "s\n\nq"}]),
+            ("without an answer at the end", refusal(400, "Assistant response prefill is incompatible with enable_thinking."),
+             [QUESTION, {"role": "assistant", "content": "a"}], [QUESTION]),
+            ("with {} for arguments that are no JSON", refusal(400, "invalid tool call arguments"), [QUESTION, bad, result], [QUESTION, good, result]),
+            ("without reasoning_content", refusal(400, "unknown field: messages[1].reasoning_content"), [QUESTION, thought, again],
+             [QUESTION, {"role": "assistant", "content": "a"}, again]),
+        ]
+        for name, steps, messages, expected in cases:
+            told = []
+            with self.subTest(name, messages=messages):
+                bodies = self.sent(steps, messages, told)
+                self.assertEqual([messages, expected, expected], [body["messages"] for body in bodies])
+                self.assertRegex("\n".join(told), r"^http://\S+ takes requests %s: from now on they are sent so$" % name.replace("{}", r"\{\}"))
+
+    def test_two_mendings_one_after_the_other(self):
+        with ModelServer(refusal(422, "stream_options: extra fields not permitted"), refusal(400, "System role not supported"), GOOD) as server:
+            for _ in range(2):
+                ask(server, messages=[{"role": "system", "content": "s"}, QUESTION])
+            found = [("stream_options" in each.body, each.body["messages"][0]["role"]) for each in server.requests]
+        self.assertEqual([(True, "system"), (False, "system"), (False, "user"), (False, "user")], found)
+
+    def test_what_did_not_help_is_not_kept(self):
+        with ModelServer(refusal(400, "System role not supported"), refusal(400, "no"), GOOD) as server:
+            messages = [{"role": "system", "content": "s"}, QUESTION]
+            self.assertRaisesRegex(ModelError, r"refused the request \(400\): no", ask, server, messages=messages)
+            ask(server, messages=messages)
+            self.assertEqual(messages, server.requests[-1].body["messages"])
+
+    def test_only_llama_cpp_is_asked_for_the_progress(self):
+        with ModelServer(GOOD) as server:
+            for make in ("llama.cpp", "vllm", None):
+                ask(server, make=make)
+            self.assertEqual([True, None, None], [each.body.get("return_progress") for each in server.requests])
+
+    def test_no_tools_are_no_field(self):
+        self.assertEqual([{"model", "messages", "stream", "stream_options"}], [set(body) for body in self.sent(GOOD, [QUESTION], times=1)])
+
+
+class Models(unittest.TestCase):
+    def test_a_model_that_is_not_there_names_those_that_are(self):
+        missing = refusal(404, "model 'qwen9' not found")
+        cases = [
+            (("a", "b\x1bc"), "ollama", '; it has: a, b c; choose one with --model, or: ollama pull qwen9'),
+            (("a",), None, "; it has: a; choose one with --model"),
+            (None, "ollama", ": ollama pull qwen9"),
+        ]
+        for models, make, expected in cases:
+            with self.subTest(models), ModelServer(missing, models=models) as server:
+                with self.assertRaises(ModelError) as caught:
+                    ask(server, make=make, model="qwen9")
+                self.assertEqual('model "qwen9" is not on this server' + expected, str(caught.exception))
+
+    def test_the_name_that_was_asked_for_stands_in_for_one_that_the_server_does_not_repeat(self):
+        with ModelServer(refusal(404, "model not found"), models=()) as server:
+            self.assertRaisesRegex(ModelError, '^model "m" is not on this server$', ask, server)
+
+
+if __name__ == "__main__":
+    unittest.main()
