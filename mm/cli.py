@@ -20,6 +20,7 @@ Option = namedtuple("Option", "names argument field value help")
 OPTIONS = (
     Option(("-acp", "--acp"), None, "front", "acp", "be an ACP agent on stdin and stdout, for an editor"),
     Option(("-p",), "QUESTION", "question", None, "answer one question and exit; piped stdin is added to it"),
+    Option(("--ask",), "AGENT QUESTION", "ask", None, "ask another ACP agent, one of `agents` or a command line; piped stdin is added"),
     Option(("--check",), None, "front", "check", "say what mm sees, whether tools work and how fast the model is, and what to do"),
     Option(("--demo",), None, "demo", True, "use the built-in scripted model instead of a model server"),
     Option(("--editor",), "NAME", "editor", None, "print the block to paste into an editor's settings"),
@@ -39,7 +40,7 @@ OPTIONS = (
 )
 
 # The fields that say what mm is to do; one of them is given.
-WHAT_TO_DO = ("front", "question", "editor", "replay")
+WHAT_TO_DO = ("front", "question", "ask", "editor", "replay")
 COLORS = ("always", "never", "auto")
 DEMO_WINDOW = 32_768  # tokens; a script has none, but what is shown of a window should show something
 FAILED, USAGE, CANCELLED, BROKEN_PIPE = 1, 2, 130, 141
@@ -150,7 +151,7 @@ def _run(given: dict) -> int:
         from mm import trust
 
         return _print(trust.trust(folder))
-    if front not in ("acp", "check") and "question" not in given:
+    if front not in ("acp", "check") and "question" not in given and "ask" not in given:
         if given:
             print("mm: say what to do: -p QUESTION or -acp goes with these options", file=sys.stderr)
         print(usage(), file=sys.stderr)
@@ -184,6 +185,10 @@ def _converse(given: dict, folder: str) -> int:
         from mm.fronts.acp import server
 
         return server.serve(settings, demo, trace, tap)
+    if "ask" in given:
+        from mm.fronts import ask
+
+        return ask.answer(settings, *given["ask"], folder, given.get("color", "auto"))
     from mm.fronts import once
 
     return once.answer(settings, demo, given["question"], folder, given.get("color", "auto"), tap)

@@ -21,8 +21,6 @@ YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 HOOKS_WAIT = "⚠️ the hooks of this folder are not trusted and do not run: mm --trust"
 
-NOT_USED_YET = "%s: not used yet, ignored"
-
 
 def attribute(name: str) -> str:
     """The attribute of Config that holds the key `name`: model.apiKey -> model_api_key."""
@@ -158,7 +156,6 @@ class _Reading:
     def result(self):
         self._guard_sessions()
         self._guard_secrets()
-        self._warnings += [NOT_USED_YET % name for name in ("mcp", "agents", "lsp") if self._values[name]]
         values = {attribute(name): _COPY.get(type(value), _same)(value) for name, value in self._values.items()}
         if values["model_url"]:
             values["model_url"] = values["model_url"].rstrip("/")

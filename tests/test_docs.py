@@ -8,6 +8,7 @@ import re
 import unittest
 
 from mm import cli, config
+from mm.entries import Agent, LanguageServer
 from mm.fronts import editors
 from mm.skills import catalogue
 from mm.tools import registry
@@ -50,7 +51,11 @@ class Documentation(unittest.TestCase):
     def test_the_table_of_tools_is_what_the_model_is_told(self):
         settings = config.load("/", {"HOME": "/nonexistent"})
         skills, _ = catalogue.find("/", settings, {"HOME": "/nonexistent"})
-        for tool in registry.built_in(settings, skills):
+        folder = support.scratch_folder()
+        with open(os.path.join(folder, "a.toy"), "w"):
+            pass
+        reaching = settings.replace(agents={"other": Agent(("sh",), {}, None, None)}, lsp={"toy": LanguageServer(("sh",), (".toy",))})
+        for tool in registry.built_in(settings, skills) + registry.reaching(reaching, folder):
             parameters = ", ".join("`%s`%s" % (each.name, "" if each.required else "?") for each in tool.parameters)
             row = "| `%s` | %s | `%s` | %s |" % (tool.name, parameters, tool.kind, tool.description)
             with self.subTest(tool.name):

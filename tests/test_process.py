@@ -352,6 +352,25 @@ class Once(unittest.TestCase):
         self.assertEqual(second["messages"][-1]["content"], NOBODY)
         self.assertEqual((done.returncode, done.stdout), (0, "ok\n"))
 
+    def test_the_first_request_with_everything_offered_is_small(self):
+        home, folder = support.scratch_folder(), support.scratch_folder()
+        os.makedirs(home + "/.config/mm")
+        with open(home + "/.config/mm/config.json", "w") as file:
+            json.dump({"agents": {"reviewer": {"command": "sh", "description": "reviews changes"}},
+                       "lsp": {"toy": {"command": "sh", "extensions": [".toy"]}}}, file)
+        with open(folder + "/a.toy", "w"):
+            pass
+        with ModelServer([{"text": "ok"}]) as server:
+            env = environment(MM_URL=server.url, MM_MODEL="m", HOME=home)
+            with Client("-acp", env=env, cwd=folder) as client:
+                client.initialize()
+                client.prompt(client.new_session(folder), "hello")
+            request = server.wait_requests(1)[0]
+        names = [tool["function"]["name"] for tool in request.body["tools"]]
+        self.assertEqual(names, ["bash", "edit_file", "read_file", "read_skill", "write_file", "fetch_content", "plan", "ask_user",
+                                 "ask_agent", "lsp"])
+        self.assertLessEqual(int(request.headers["content-length"]), 8192, "bytes")
+
     def test_exit_codes_and_one_line_errors(self):
         nobody = "http://127.0.0.1:1/v1"
         for arguments, code, line in (

@@ -146,7 +146,7 @@ class Calls:
     def _run(self, ref: str, tool, values: dict, action) -> Result:
         self._front.emit(ToolStarted(ref))
         self._session.workspace.ref = ref
-        self._count(tool.name)
+        self._count(tool.name, action.kind)
         progress = _Progress(self._front, ref)
         begin = time.monotonic()
         try:
@@ -183,10 +183,10 @@ class Calls:
         if self._announced and self._announced.ref == ref:
             self._front.emit(ToolEnded(ref, result.status, result.output, result.diff, result.prose))
 
-    def _count(self, name: str) -> None:
+    def _count(self, name: str, kind) -> None:
         if name == "bash":
             self.commands += 1
-        elif name in FILE_TOOLS:
+        elif name in FILE_TOOLS or name == "lsp" and kind == "edit":
             self.file_operations += 1
         elif name == "read_skill":
             self.skills += 1

@@ -37,17 +37,18 @@ class Session:
         self.title = saved.title if saved else None
         self._saved_plan = saved.plan if saved else None  # as the file has it, until there is a workspace
         self.gate = Gate(config.yolo)
-        self.system = None
-        self.tools, self.wire_tools = (), []
+        self.system = self.servers = None
+        self.tools, self.wire_tools = None, []
+        self._reaching = None
         self.workspace = self.meter = self.hooks = None
         self._config, self._can_ask = config, can_ask
         self._skills = None
-        self._finding_skills = threading.Lock()
+        self._looking = threading.Lock()
         self._told_unsaved = False
 
     def skills(self) -> tuple:
         """The skills that can be used here; looked for once."""
-        with self._finding_skills:
+        with self._looking:
             if self._skills is None:
                 from mm.skills import catalogue
 
@@ -58,13 +59,15 @@ class Session:
 
     def open(self, cancel, window: int) -> None:
         """Makes what the first turn needs, once; `window`: the model's context in tokens, 0 while unknown. Raises Cancelled."""
-        if self.system is not None:
-            return
-        from mm.conversation.estimate import Meter
+        if self.system is None:
+            self._begin(cancel, window)
+        if self.tools is None:
+            self._gather_tools(cancel, window)
+
+    def _begin(self, cancel, window: int) -> None:
         from mm.engine.hooks import Hooks
         from mm.engine.prompt import system_prompt
         from mm.skills import catalogue
-        from mm.tools import registry
         from mm.tools.workspace import Workspace
 
         config = self._config
@@ -74,13 +77,37 @@ class Session:
         system += catalogue.prompt_section(self.skills())
         if verdict.context:
             system += "\n\n" + verdict.context
-        self.tools = registry.built_in(config, self.skills(), self._can_ask)
-        self.wire_tools = registry.to_wire(self.tools)
         plan = self.plan()
         self.workspace = Workspace(self.cwd, config)
         self.workspace.plan = plan
-        self.meter = Meter(system, self.wire_tools)
         self.system = system
+
+    def _gather_tools(self, cancel, window: int) -> None:
+        """The tools as the model is told of them, from here on the same in every request."""
+        from mm.conversation.estimate import Meter
+        from mm.tools import registry
+
+        if self._reaching is None:
+            self._reaching = registry.reaching(self._config, self.cwd)
+        tools = registry.built_in(self._config, self.skills(), self._can_ask) + self._reaching
+        if self.start_servers():
+            from mm.tools import mcp
+
+            self.servers.ready(cancel)
+            tools += tuple(tool for tool in mcp.tools(self.servers, window) if tool.name not in self._config.tools_disabled)
+        self.wire_tools = registry.to_wire(tools)
+        self.meter = Meter(self.system, self.wire_tools)
+        self.tools = tools
+
+    def start_servers(self):
+        """Starts the MCP servers, once, in threads of their own; returns them, None where there are none."""
+        with self._looking:
+            if self.servers is None and self._config.mcp:
+                from mm.peers.mcp import Servers
+
+                self.servers = Servers(self._config, self.cwd, os.environ)
+                self.servers.start()
+        return self.servers
 
     def plan(self):
         """The plan that the user sees, a tools.plan.Plan; None where there is none."""
@@ -98,9 +125,13 @@ class Session:
         return self.workspace.plan.saved() if self.workspace.plan else None
 
     def end(self) -> None:
-        """Tells the hooks that the session ends, if it ever began; takes their two seconds at most."""
+        """Tells the hooks that the session ends, if it ever began, and takes leave of its programs; takes two seconds at most."""
         if self.hooks:
             self.hooks.run("sessionEnd", Cancel())
+        if self.workspace:
+            self.workspace.close()
+        if self.servers:
+            self.servers.close()
 
     def count(self, usage) -> None:
         """Adds a model call's counts (chat.Usage) to the totals."""
@@ -116,8 +147,12 @@ class Session:
         if self.system is not None:
             from mm.tools.workspace import Workspace
 
+            self.workspace.close()
             self.workspace = Workspace(self.cwd, self._config)
             self.meter.forget()
+        if self.servers:  # what they offer may have changed since the list was frozen
+            self.servers.renew()
+            self.tools = None
 
     def keep_copy(self, new_id: str, model: str):
         """Keeps what was said so far under another id; returns the id, None where sessions are not kept. Raises OSError."""

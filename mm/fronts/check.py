@@ -25,13 +25,14 @@ from mm.errors import UserError
 from mm.fronts import trial
 from mm.fronts.lines import Colors
 from mm.model import http, makes, question, servers, window
-from mm.text import one_line
+from mm.text import one_line, plural
 
 OK, NOTE, BAD = "ok", "--", "!!"
 COLORS = {OK: 32, NOTE: 33, BAD: 31}
 # `mark` is OK, NOTE or BAD, or "" where the line goes on with the one before it.
 Row = namedtuple("Row", "mark subject text")
 
+NONE_CONFIGURED = "none configured"
 LINE_LIMIT = 500  # characters
 GOODBYE = 1.0
 
@@ -94,8 +95,8 @@ def _rows(config, folder, demo, environ, cancel):
     yield from _skills(config, folder, environ)
     yield _hooks(config)
     yield _sessions(config)
-    yield _mcp(config)
-    yield _lsp(config)
+    yield _mcp(config, folder, environ, cancel)
+    yield _lsp(config, folder, environ)
     yield _agents(config)
 
 
@@ -216,20 +217,39 @@ def _sessions(config) -> Row:
                else "not kept (sessions.enabled)")
 
 
-def _mcp(config) -> Row:
-    return _programs("mcp", config.mcp)
+def _mcp(config, folder: str, environ, cancel) -> Row:
+    """Starts the MCP servers, as a session does; what is wrong with one is said in a line of its own on stderr."""
+    if not config.mcp:
+        return Row(OK, "mcp", NONE_CONFIGURED)
+    from mm.peers import mcp
+
+    started = mcp.Servers(config, folder, environ)
+    started.start()
+    try:
+        started.ready(cancel, mcp.START)
+        offered = [offer.server.name for offer in started.tools()]
+    finally:
+        started.close()
+    shown = ["%s (%s)" % (name, plural(offered.count(name), "tool") if name in offered else "no tools") for name in config.mcp]
+    return Row(OK if set(config.mcp) <= set(offered) else NOTE, "mcp", ", ".join(shown))
 
 
-def _lsp(config) -> Row:
-    return Row(OK, "lsp", "off") if config.lsp is False else _programs("lsp", config.lsp)
+def _lsp(config, folder: str, environ) -> Row:
+    """The language servers for what is in the folder; none of them is started."""
+    if config.lsp is False:
+        return Row(OK, "lsp", "off")
+    from mm.peers import languages
+
+    which = languages.on_path(environ, folder)
+    missing = ["%s (%s: not found)" % (name, entry.argv[0]) for name, entry in config.lsp.items() if not which(entry.argv[0])]
+    usable = languages.candidates(config.lsp, which)
+    present = languages.present(folder, {extension for found in usable for extension in found.extensions})
+    shown = ["%s (%s)" % (found.name, os.path.basename(found.argv[0])) for found in usable if set(found.extensions) & set(present)]
+    return Row(NOTE if missing else OK, "lsp", ", ".join(shown + missing) or "no language server on PATH for what is in this folder")
 
 
 def _agents(config) -> Row:
-    return _programs("agents", config.agents)
-
-
-def _programs(subject: str, entries) -> Row:
-    """The programs that the configuration names, and which of them are not there."""
-    missing = [name for name, entry in (entries or {}).items() if not shutil.which(entry.argv[0])]
-    shown = ["%s (%s%s)" % (name, entry.argv[0], ": not found" if name in missing else "") for name, entry in (entries or {}).items()]
-    return Row(NOTE if missing else OK, subject, ", ".join(shown) or "none configured")
+    """The agents that the configuration names, and which of them are not there."""
+    missing = [name for name, entry in config.agents.items() if not shutil.which(entry.argv[0])]
+    shown = ["%s (%s%s)" % (name, entry.argv[0], ": not found" if name in missing else "") for name, entry in config.agents.items()]
+    return Row(NOTE if missing else OK, "agents", ", ".join(shown) or NONE_CONFIGURED)

@@ -39,26 +39,28 @@ def answer(config, demo: bool, question: str, folder: str, color: str, tap=None)
         log.line("mm: " + warning)
     agent = Agent(config, demo, tap)
     front = _Front(Colors(sys.stderr, color))
-    cancel, outcomes = Cancel(), []
+    cancel, outcomes, over = Cancel(), [], threading.Event()
 
     def run() -> None:
         try:
             session = agent.new_session(folder)
+            session.start_servers()
             skills = session.skills()
             said = catalogue.mention(catalogue.slash(prompt, skills, ()), skills)
             outcomes.append(run_turn(agent, session, said, front, cancel))
             session.end()
         except Exception:
             log.traceback()
+        over.set()
 
-    turn = threading.Thread(target=run, daemon=True)
-    turn.start()
+    threading.Thread(target=run, daemon=True).start()
     try:
-        while turn.is_alive():
-            turn.join(0.1)  # a join without a limit would not let a Ctrl-C through on every system
+        # Not a join: up to Python 3.12 a Ctrl-C makes it believe that the thread has ended.
+        while not over.wait(0.1):  # without a limit it would not let a Ctrl-C through on every system
+            pass
     except KeyboardInterrupt:
         cancel.cancel()
-        turn.join(GOODBYE)
+        over.wait(GOODBYE)
         raise
     finally:
         child.end_all()

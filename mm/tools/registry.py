@@ -25,6 +25,20 @@ def built_in(config, skills=(), can_ask: bool = True) -> tuple:
     return tuple(tool for tool in tools if tool.name not in config.tools_disabled)
 
 
+def reaching(config, cwd: str) -> tuple:
+    """The tools that other programs stand behind, where there is such a program: other agents, language servers."""
+    tools = []
+    if config.agents:
+        from mm.tools import ask_agent
+
+        tools.append(ask_agent.tool(config, os.environ))
+    if config.lsp is not False:
+        from mm.tools import lsp
+
+        tools.append(lsp.tool(config, cwd, os.environ))
+    return tuple(tool for tool in tools if tool and tool.name not in config.tools_disabled)
+
+
 def to_wire(tools) -> list:
     """The tools as a chat-completions request lists them, in flat schemas that small models get right."""
     return [_to_wire(tool) for tool in tools if tool.offered]

@@ -1,7 +1,8 @@
 """Messages on a byte stream: one a line, or behind a Content-Length header. Pure: bytes in, messages out.
 
-A framer is fed what was read, however it was cut, and gives back the complete messages as bytes. The work is linear in
-the bytes fed, whatever the length of a message: pieces are kept in a list and only the new one is searched.
+A framer is fed what was read, however it was cut, and gives back the complete messages as bytes; `size` is how many bytes it
+keeps of one that is not complete. The work is linear in the bytes fed, whatever the length of a message: pieces are kept in a
+list and only the new one is searched.
 """
 
 from __future__ import annotations
@@ -63,20 +64,27 @@ def _finite(value):
     return value
 
 
+class TooLong(Exception):
+    """The other side has sent more of one message than a message may have."""
+
+
 class LineFramer:
     """Cuts at \\n; a \\r before it belongs to the line end. Blank lines are skipped. No limit on the length."""
 
     def __init__(self):
         self._pieces = []
+        self.size = 0
 
     def feed(self, data: bytes) -> list:
         if b"\n" not in data:
             self._pieces.append(data)
+            self.size += len(data)
             return []
         lines = data.split(b"\n")
         self._pieces.append(lines[0])
         lines[0] = b"".join(self._pieces)
         self._pieces = [lines.pop()]
+        self.size = len(self._pieces[0])
         return _without_blanks(lines)
 
     def rest(self) -> list:
@@ -99,13 +107,13 @@ class HeaderFramer:
 
     def __init__(self):
         self._pieces = []
-        self._size = 0
+        self.size = 0
         self._wanted = 0  # bytes without which nothing new can come out
 
     def feed(self, data: bytes) -> list:
         self._pieces.append(data)
-        self._size += len(data)
-        if self._size < self._wanted:
+        self.size += len(data)
+        if self.size < self._wanted:
             return []
         buffer, start, messages = b"".join(self._pieces), 0, []
         self._wanted = 0
@@ -124,7 +132,7 @@ class HeaderFramer:
                 messages.append(buffer[header.end():end])
             start = end
         self._pieces = [buffer[start:]]
-        self._size = len(buffer) - start
+        self.size = len(buffer) - start
         return messages
 
     def rest(self) -> list:

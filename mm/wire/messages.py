@@ -15,6 +15,8 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
+CANCEL_REQUEST = "$/cancel_request"
+
 # A request: `params` is a dict, empty where there were none.
 Call = namedtuple("Call", "id method params")
 
@@ -96,6 +98,11 @@ def call(identifier: int, method: str, params) -> dict:
 
 def notice(method: str, params) -> dict:
     return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def cancel_request(identifier: int) -> tuple:
+    """The method and the params of the notice that a request of ours is not waited for any more."""
+    return CANCEL_REQUEST, {"requestId": identifier}
 
 
 def answer(identifier, result) -> dict:

@@ -24,15 +24,13 @@ import threading
 from mm import log
 from mm.cancel import Cancel, Cancelled
 from mm.wire import messages
-from mm.wire.framing import LINES
+from mm.wire.framing import LINES, TooLong
 from mm.wire.messages import (INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, RemoteError,
                               RpcError)
 
 # What users of a Peer need beside it is found here too.
-__all__ = ["Closed", "Peer", "Request", "RemoteError", "RpcError", "INTERNAL_ERROR", "INVALID_PARAMS", "INVALID_REQUEST",
-           "METHOD_NOT_FOUND", "PARSE_ERROR"]
-
-CANCEL_REQUEST = "$/cancel_request"
+__all__ = ["Closed", "Peer", "Request", "RemoteError", "RpcError", "TimedOut", "TooLong", "INTERNAL_ERROR", "INVALID_PARAMS",
+           "INVALID_REQUEST", "METHOD_NOT_FOUND", "PARSE_ERROR"]
 
 # Bytes in the outbox above which the reader stops reading: a side that sends and never reads must not fill the memory.
 OUTBOX_LIMIT = 1024 * 1024
@@ -46,6 +44,10 @@ TOO_DEEP = "Internal error: the answer is nested too deeply"
 
 class Closed(Exception):
     """The connection is gone."""
+
+
+class TimedOut(Exception):
+    """No answer came in the time that was given for it."""
 
 
 class Request:
@@ -95,9 +97,12 @@ class Peer:
     name                       in log lines and in Closed
     trace(direction, line)     ">" and the bytes sent, with their framing, or "<" and the message received, without; in
                                the order of the wire, on the thread that writes or reads
+    noise(line)                on the reader, for what is no message and has no id, such as a print that went astray; must not
+                               raise. None: it is answered with an error
+    longest                    bytes that a message may have; 0: any number
     """
 
-    def __init__(self, read, write, serve, notified, name="client", trace=None, framing=LINES):
+    def __init__(self, read, write, serve, notified, name="client", trace=None, framing=LINES, noise=None, longest=0):
         self._read = read
         self._write = write
         self._serve = serve
@@ -106,6 +111,8 @@ class Peer:
         self._trace = trace
         self._framing = framing
         self._encode = framing.encode
+        self._noise = noise
+        self._longest = longest
         self._writing = threading.Lock()
         self._state = threading.RLock()
         self._changed = threading.Condition(self._state)
@@ -127,7 +134,7 @@ class Peer:
         """Reads and serves until the input ends or close(); the calling thread is the reader.
 
         Afterwards requests of ours end with Closed, but answers still go out: cancel what runs, let it answer, then
-        flush() and close().
+        flush() and close(). Raises TooLong.
         """
         framer = self._framing.framer()
         self._reader = threading.get_ident()
@@ -143,6 +150,8 @@ class Peer:
                     self._receive(message)
                 if not data:
                     return
+                if self._longest and framer.size > self._longest:
+                    raise TooLong(self._name)
         finally:
             self._reader = None
             self._end_input()
@@ -219,11 +228,13 @@ class Peer:
             self.close()
             raise Closed(self._name) from None
 
-    def request(self, method: str, params, cancel: Cancel, cancel_notice=True):
+    def request(self, method: str, params, cancel: Cancel, cancel_notice=messages.cancel_request, left=None):
         """Asks and waits; returns the result.
 
-        Raises RemoteError for an error, Closed when the connection is gone, and Cancelled, after a `$/cancel_request`
-        for it unless `cancel_notice` is false. Must not be called on the reader, which brings the answer.
+        `left()` says how many seconds it may still take, and is asked again when they are over; None: any time.
+        Raises RemoteError for an error, Closed when the connection is gone, Cancelled and TimedOut. Before the last two the other
+        side is sent `cancel_notice(id)`, a method and its params, unless that is None. Must not be called on the reader, which
+        brings the answer.
         """
         cancel.check()
         waiting = _Waiting()
@@ -237,11 +248,13 @@ class Peer:
             self._waiting[number] = waiting
             self._post(line)
         try:
-            cancel.wait(waiting.done)
-        except Cancelled:
+            while not cancel.wait(waiting.done, left and left()):
+                if left() <= 0:
+                    raise TimedOut(self._name)
+        except (Cancelled, TimedOut):
             with self._state:
                 if number in self._waiting and cancel_notice:
-                    self._post(self._encode(messages.notice(CANCEL_REQUEST, {"requestId": number})))
+                    self._post(self._encode(messages.notice(*cancel_notice(number))))
             raise
         finally:
             self._waiting.pop(number, None)
@@ -327,6 +340,9 @@ class Peer:
         try:
             self._dispatch(messages.read(line))
         except messages.Refused as refused:
+            if self._noise is not None and refused.id is None:
+                self._noise(line)
+                return
             self._post(self._encode(messages.failure(refused.id, refused.code, refused.message, refused.data)))
         except Exception:
             log.traceback()
@@ -357,7 +373,7 @@ class Peer:
             request.fail(INTERNAL_ERROR, "Internal error: " + reason, {"error": reason})
 
     def _heed(self, notice) -> None:
-        if notice.method == CANCEL_REQUEST:
+        if notice.method == messages.CANCEL_REQUEST:
             self._cancel(notice.params.get("requestId"))
             return
         try:

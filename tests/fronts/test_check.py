@@ -188,7 +188,7 @@ class TheRest(Checking):
         self.assertRegex(lines["server"][0], "^ok the demo model at http://127.0.0.1:[0-9]+/v1: a script, no language model$")
         self.assertRegex(lines["python"][0], r"^ok 3\.\d+\.\d+ \(.*\), mm v0\.1\.0 from .*mm\.pyz, with byte code for this Python$")
         for subject, text in (("skills", "ok bg-jobs"), ("hooks", "ok none"), ("sessions", "ok not kept (sessions.enabled)"),
-                              ("mcp", "ok none configured"), ("lsp", "ok none configured"), ("agents", "ok none configured")):
+                              ("mcp", "ok none configured"), ("lsp", "ok no language server on PATH for what is in this folder"), ("agents", "ok none configured")):
             self.assertEqual(lines[subject], [text])
 
     def test_what_is_configured(self):
@@ -207,7 +207,7 @@ class TheRest(Checking):
         self.assertTrue(any("maxSteps" in line for line in lines["config"][2:]), lines["config"])
         self.assertTrue(lines["hooks"][0].startswith("-- ⚠️ the hooks of this folder are not trusted"))
         self.assertEqual(lines["sessions"], ["ok kept in .mm/sessions of the session's folder"])
-        self.assertEqual(lines["mcp"], ["-- files (no-such-program: not found)"])
+        self.assertEqual(lines["mcp"], ["-- files (no tools)"])
         self.assertEqual(lines["agents"], ["ok other (sh)"])
         self.assertEqual(lines["lsp"], ["ok off"])
         self.assertIn("deploy (allowed-tools: bash(git:*), read_file; not enforced)", lines["skills"][0])

@@ -9,22 +9,29 @@ import unittest
 
 from mm import log
 from mm.wire import framing, streams
-from mm.wire.peer import Peer
+from mm.wire.peer import Peer, TooLong
 from tests.support import DEADLINE
 
 
 class Connection:
     """A Peer that runs on a thread of its own, and the test's ends of its two pipes."""
 
-    def __init__(self, serve=None, notified=None, trace=None, framed=framing.LINES):
+    def __init__(self, serve=None, notified=None, trace=None, framed=framing.LINES, **options):
         self._their_input, self.to_peer = os.pipe()
         self.from_peer, self._their_output = os.pipe()
         self.served, self.notices = [], []
         self.peer = Peer(streams.read_from(self._their_input), streams.write_to(self._their_output), serve or self.served.append,
-                         notified or (lambda *notice: self.notices.append(notice)), trace=trace, framing=framed)
+                         notified or (lambda *notice: self.notices.append(notice)), trace=trace, framing=framed, **options)
         self._framer, self._lines = framed.framer(), []
-        self.thread = threading.Thread(target=self.peer.run, daemon=True)
+        self.problem = None  # what run() raised
+        self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
+
+    def _run(self):
+        try:
+            self.peer.run()
+        except TooLong as problem:
+            self.problem = problem
 
     def write(self, *lines) -> None:
         for line in lines:

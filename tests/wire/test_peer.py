@@ -7,9 +7,35 @@ import unittest
 
 from mm.cancel import Cancel, Cancelled
 from mm.wire import framing, streams
-from mm.wire.peer import Closed, Peer, RemoteError, RpcError
+from mm.wire.peer import Closed, Peer, RemoteError, RpcError, TimedOut, TooLong
 from tests.support import DEADLINE, wait_until
 from tests.wire.connection import PeerTest, in_thread
+
+
+class Noise(PeerTest):
+    def test_what_is_no_message_is_heard_and_not_answered_where_somebody_listens(self):
+        heard = []
+        connection = self.connect(lambda request: request.answer(request.method), noise=heard.append)
+        lines = [b"Server is up!", b"\x00\xff\xfe", b"[1]", b'"text"', b'{"a": 1}', b"[" * 100_000, b'{"id": true, "method": "m"}']
+        connection.write(b"\n\n".join(lines) + b"\n", {"id": 1, "method": "served"}, {"id": 2, "method": "m", "params": 3})
+        self.assertEqual(connection.read()["result"], "served")
+        self.assertEqual(connection.read()["error"]["code"], -32602, "what has an id is answered")
+        self.assertEqual(heard, lines)
+
+    def test_a_message_may_be_as_long_as_is_said(self):
+        cases = (framing.LINES, b"x" * 70_000 + b"\n", b"x" * 150_000), \
+                (framing.HEADERS, framing.encode_header("x" * 70_000), b"Content-Length: 2000000\r\n\r\n" + b"x" * 150_000)
+        for framed, fits, too_long in cases:
+            heard = []
+            connection = self.connect(framed=framed, noise=heard.append, longest=100_000)
+            wait = in_thread(connection.peer.request, "m", {}, Cancel())
+            connection.read()
+            connection.write(fits)
+            wait_until(lambda: heard)
+            connection.write(too_long)  # what the peer leaves of it fits into the pipe
+            self.assertIsInstance(wait(), Closed)
+            connection.thread.join(DEADLINE)
+            self.assertIsInstance(connection.problem, TooLong)
 
 
 class Serving(PeerTest):
@@ -174,17 +200,37 @@ class Asking(PeerTest):
 
     def test_a_cancel_ends_the_wait_and_tells_the_other_side(self):
         connection = self.connect()
-        for notice in (True, False):
+        usual = {"method": "$/cancel_request", "params": {"requestId": 1}}
+        notices = (({}, usual), ({"cancel_notice": None}, None),
+                   ({"cancel_notice": lambda number: ("stop", {"id": number})}, {"method": "stop", "params": {"id": 3}}))
+        for options, notice in notices:
             cancel = Cancel()
-            wait = in_thread(lambda: connection.peer.request("m", {}, cancel, cancel_notice=notice))
+            wait = in_thread(lambda: connection.peer.request("m", {}, cancel, **options))
             number = connection.read()["id"]
             cancel.cancel()
             self.assertIsInstance(wait(), Cancelled)
             connection.write({"id": number, "result": "too late"})
             connection.peer.notify("end", {})
-            expected = [{"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": number}}] if notice else []
+            expected = [dict(notice, jsonrpc="2.0")] if notice else []
             for message in expected + [{"jsonrpc": "2.0", "method": "end", "params": {}}]:
                 self.assertEqual(connection.read(), message)
+
+    def test_a_wait_ends_when_its_time_is_over_and_tells_the_other_side(self):
+        connection = self.connect()
+        asked = []
+
+        def left():
+            asked.append(0.01)
+            return 0.01 if len(asked) < 4 else 0
+
+        wait = in_thread(lambda: connection.peer.request("m", {}, Cancel(), left=left))
+        number = connection.read()["id"]
+        self.assertIsInstance(wait(), TimedOut)
+        self.assertEqual(connection.read(), {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": number}})
+        connection.write({"id": number, "result": "too late"})
+        wait = in_thread(lambda: connection.peer.request("m", {}, Cancel(), left=lambda: 10))
+        connection.write({"id": connection.read()["id"], "result": "in time"})
+        self.assertEqual(wait(), "in time")
 
     def test_an_answer_and_a_cancel_at_once_end_the_wait_once(self):
         connection = self.connect()

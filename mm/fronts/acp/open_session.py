@@ -44,9 +44,13 @@ class OpenSession:
 
     def announce_soon(self) -> None:
         """The commands follow the answer to session/new, unless a prompt comes first and announces them."""
-        timer = threading.Timer(COMMANDS_DELAY, self.announce)
+        timer = threading.Timer(COMMANDS_DELAY, self._follow)
         timer.daemon = True
         timer.start()
+
+    def _follow(self) -> None:
+        self.announce()
+        self.session.start_servers()
 
     def announce(self) -> None:
         with self._announcing:  # held while sending: whoever comes second must find them sent
@@ -109,6 +113,7 @@ class OpenSession:
             self.session = session
             self._replay(session)
             request.answer({})
+            session.start_servers()
         except SessionError as problem:
             self._server.put_back(self.id, replaced)
             self._refuse(request, str(problem))
@@ -132,7 +137,9 @@ class OpenSession:
 
         messages = session.messages
         self._agent.number_above(replay.highest_ref(messages))
-        for update in replay.updates(messages, registry.built_in(self._agent.config, session.skills())):
+        config = self._agent.config
+        tools = registry.built_in(config, session.skills()) + registry.reaching(config, session.cwd)
+        for update in replay.updates(messages, tools):
             self.update(update)
         plan = session.plan()
         if plan:

@@ -100,8 +100,15 @@ def _pending(call, tools):
         tool = registry.find(tools, call["name"])
         values = parse_arguments(tool, given)
     except ToolError:
-        return ToolPending(call["ref"], call["name"], one_line(call["name"]), registry.kind_of(tools, call["name"]), given, ())
+        kind, title = _of_stranger(call["name"]) or (registry.kind_of(tools, call["name"]), one_line(call["name"]))
+        return ToolPending(call["ref"], call["name"], title, kind, given, ())
     return ToolPending(call["ref"], tool.name, registry.call_title(tool, values), tool.kind, values, ())
+
+
+def _of_stranger(name):
+    """Kind and title of an MCP server's tool, as far as its name tells: the servers are not asked for a replay."""
+    parts = name.split("__", 2)
+    return ("other", one_line("%s: %s" % (parts[1], parts[2]))) if len(parts) == 3 and parts[0] == "mcp" else None
 
 
 def _ended(call, output, diff=None, prose=False):

@@ -1,0 +1,1 @@
+"""Programs that mm is a client of."""

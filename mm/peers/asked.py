@@ -1,0 +1,220 @@
+"""What an asked agent says, in the words of mm: its text, its tool calls, its permission requests and forms. Pure.
+
+Agents differ: a permission request may name its call by the id alone, option ids are their own, a title may come late. So the
+calls are kept by id, and an option is chosen by its kind.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mm.diff import capped
+from mm.events import (
+    ACCEPTED, ALLOW, ALLOW_ALWAYS, DECLINED, NEVER, REJECT, UNAVAILABLE, Diff, Form, FormAnswer, Permission, ToolPending)
+from mm.text import TITLE_LIMIT, one_line
+
+# Characters of an answer that are kept, the last ones; of an answer that the user is shown while it grows; of a form's message.
+TEXT_KEPT = 4_000_000
+TAIL = 2_000
+MESSAGE_LIMIT = 1_000
+
+# The kinds of option that do what the user said, the better one first.
+KINDS = {ALLOW: ("allow_once", "allow_always"), ALLOW_ALWAYS: ("allow_always", "allow_once"),
+         REJECT: ("reject_once", "reject_always"), NEVER: ("reject_always", "reject_once")}
+CANCELLED = {"outcome": {"outcome": "cancelled"}}
+FORM_CANCELLED = {"action": "cancel"}
+# A text that is one fenced block: dialogs fence theirs.
+_FENCED = re.compile(r"\A(`{3,})[^`\n]*\n(.*)\n\1\Z", re.DOTALL)
+CHOICE = "choice"  # the property of a question that came as a permission request
+
+
+class Words:
+    """The text of an answer as it comes, cut into parts by the tool calls between."""
+
+    def __init__(self):
+        self._parts, self._size = [[]], 0
+        self._message = None
+
+    def say(self, text: str, message=None) -> None:
+        """`message`: the id of the message that the text is a piece of, where the agent gives one."""
+        if message != self._message and self._parts[-1]:
+            text = "\n\n" + text
+        self._message = message
+        self._parts[-1].append(text)
+        self._size += len(text)
+        if self._size > 2 * TEXT_KEPT:
+            kept = self.all()[-TEXT_KEPT:]
+            self._parts, self._size = [[kept]], len(kept)
+
+    def call(self) -> None:
+        """A tool call came: what is said from now on is another part."""
+        if self._parts[-1]:
+            self._parts.append([])
+
+    def all(self) -> str:
+        return "\n\n".join(filter(None, ("".join(part).strip() for part in self._parts)))
+
+    def last(self) -> str:
+        """What was said behind the last tool call, or before it where nothing was."""
+        return next(filter(None, ("".join(part).strip() for part in reversed(self._parts))), "")
+
+    def tail(self) -> str:
+        """The end of what was said."""
+        pieces, size = [], 0
+        for part in reversed(self._parts):
+            for piece in reversed(part):
+                if size > TAIL:
+                    break
+                pieces.append(piece)
+                size += len(piece)
+            pieces.append("\n\n")
+        return "".join(reversed(pieces)).strip()[-TAIL:]
+
+
+class ToolCalls:
+    """The asked agent's tool calls by id, with all that was told of each."""
+
+    def __init__(self):
+        self._known = {}
+        self._shown = set()
+
+    def __len__(self):
+        return len(self._known)
+
+    def told(self, update: dict):
+        """Takes a `tool_call` or `tool_call_update`; returns the call's title once it is more than planned, else None."""
+        identifier = str(update.get("toolCallId"))
+        call = self._known.setdefault(identifier, {})
+        call.update((name, value) for name, value in update.items() if value is not None)
+        if identifier in self._shown or call.get("status", "pending") == "pending":
+            return None
+        self._shown.add(identifier)
+        call.pop("content", None)  # all that is needed later is for a dialog before it runs
+        return title_of(call)
+
+    def completed(self, call: dict) -> dict:
+        """The call of a permission request, with what is known of it besides."""
+        known = self._known.get(str(call.get("toolCallId")), {})
+        return dict(known, **{name: value for name, value in call.items() if value is not None})
+
+
+def title_of(call: dict) -> str:
+    title = call.get("title")
+    return one_line(title) if isinstance(title, str) and title.strip() else one_line(str(call.get("kind") or "a tool call"))
+
+
+def text_of(content) -> str:
+    """What a content block says, in text."""
+    content = content if isinstance(content, dict) else {}
+    kind = content.get("type")
+    said = content.get({"text": "text", "resource_link": "uri"}.get(kind))
+    return said if isinstance(said, str) else "[%s]" % one_line(str(kind))
+
+
+def permission(agent: str, ref: str, tool: str, call: dict) -> Permission:
+    """The asked agent's `call` as a permission of the running call `ref` of `tool`."""
+    diffs, text = [], []
+    for each in _list(call.get("content")):
+        if each.get("type") == "diff" and isinstance(each.get("path"), str) and isinstance(each.get("newText"), str):
+            old = each.get("oldText")
+            diffs.append(Diff(each["path"], old if isinstance(old, str) else None, each["newText"]))
+        elif each.get("type") == "content":
+            text.append(_FENCED.sub(r"\2", text_of(each.get("content"))))
+    arguments = call.get("rawInput")
+    paths = tuple(each["path"] for each in _list(call.get("locations")) if isinstance(each.get("path"), str))
+    pending = ToolPending(ref, tool, titled(agent, title_of(call)), str(call.get("kind") or "other"),
+                          arguments if isinstance(arguments, dict) else {}, paths)
+    if len(diffs) > 1:  # a dialog shows one
+        text += map(_unified, diffs)
+    return Permission(pending, diffs[0] if len(diffs) == 1 else None, "\n".join(text) or None)
+
+
+def titled(agent: str, title: str) -> str:
+    return "%s: %s" % (agent, one_line(title, TITLE_LIMIT))
+
+
+def _unified(diff: Diff) -> str:
+    import difflib
+
+    diff = capped(diff)
+    lines = difflib.unified_diff((diff.old or "").splitlines(), diff.new.splitlines(), diff.path, diff.path, n=1, lineterm="")
+    return "\n".join(lines)
+
+
+def options_of(params: dict) -> list:
+    return [option for option in _list(params.get("options")) if isinstance(option.get("optionId"), str)]
+
+
+def chosen(options: list, answer: str) -> dict:
+    """The result of a permission request: the first option of the kind that the user's answer is, else none."""
+    for kind in KINDS[answer]:
+        for option in options:
+            if option.get("kind") == kind:
+                return _selected(option)
+    return CANCELLED
+
+
+def _selected(option: dict) -> dict:
+    return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
+
+
+def question(agent: str, ref: str, call: dict, options: list):
+    """A permission request that is a question, for it can be answered by more than one kind of yes; None where it is not."""
+    answers = [option for option in options if option.get("kind") == "allow_once"]
+    names = [one_line(str(option.get("name") or option["optionId"])) for option in answers]
+    if len(set(names)) < 2:
+        return None
+    title = title_of(call)
+    told = {"type": "string", "title": title, "enum": list(dict.fromkeys(names))}
+    return Form(ref, titled(agent, title), {"type": "object", "properties": {CHOICE: told}, "required": [CHOICE]})
+
+
+def answered(options: list, answer: FormAnswer) -> dict:
+    """The result of a permission request that was asked as a question."""
+    if answer.action == ACCEPTED:
+        for option in options:
+            if option.get("kind") == "allow_once" and answer.content.get(CHOICE) == one_line(
+                    str(option.get("name") or option["optionId"])):
+                return _selected(option)
+    return chosen(options, REJECT) if answer.action == DECLINED else CANCELLED
+
+
+def form(agent: str, ref: str, params: dict):
+    """The form of an `elicitation/create`, None where it is none that can be shown."""
+    schema, message = params.get("requestedSchema"), params.get("message")
+    if params.get("mode", "form") != "form" or not isinstance(schema, dict) or not isinstance(message, str):
+        return None
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or not properties or not all(isinstance(each, dict) for each in properties.values()):
+        return None
+    return Form(ref, "%s: %s" % (agent, one_line(message, MESSAGE_LIMIT)), schema)
+
+
+def filled_in(answer: FormAnswer):
+    """The result of an `elicitation/create`, None where nobody could be asked."""
+    if answer.action == UNAVAILABLE:
+        return None
+    return {"action": ACCEPTED, "content": answer.content} if answer.action == ACCEPTED else {"action": answer.action}
+
+
+def reason(error) -> str:
+    """Why an agent refused, from its error: some say it in the message, others in the data."""
+    said = error.message.strip()
+    data = error.data
+    if isinstance(data, dict):
+        data = next((data[name] for name in ("details", "error", "message", "reason") if isinstance(data.get(name), str)), None)
+    if isinstance(data, str) and data.strip() and data.strip() not in said:
+        said += ": " + data.strip()
+    return one_line(said, 500)
+
+
+def tokens(result: dict):
+    """What the answer took, None where the agent did not count."""
+    usage = result.get("usage")
+    counts = [usage.get(name) for name in ("totalTokens", "inputTokens", "outputTokens")] if isinstance(usage, dict) else []
+    counts = [count if isinstance(count, int) and count > 0 else 0 for count in counts]
+    return counts[0] or sum(counts) if any(counts) else None
+
+
+def _list(value) -> list:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

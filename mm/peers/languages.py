@@ -1,0 +1,140 @@
+"""Which language servers there are, by language, and which of them can be used in a folder.
+
+Nothing is ever installed, and only what is on PATH is used: the first of a language's programs that is there. The look into a
+folder is bounded, and takes some milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import deque, namedtuple
+
+# `markers` are the files whose folder is the root of a project; `commands` the command lines to try, in order; `extensions` maps
+# an extension to the protocol's languageId. Where `marked`, the language is only there below a marker. `options` go with
+# `initialize`.
+Language = namedtuple("Language", "name markers commands extensions marked options")
+
+# What the user can have running: the language's name, the whole command line, the extensions and the Language's other values.
+Found = namedtuple("Found", "name argv extensions markers marked options")
+
+# The look into a folder goes through so many entries, so many levels deep.
+ENTRIES, DEPTH = 5000, 6
+_NOT_ENTERED = ("node_modules", "__pycache__", "venv", "site-packages")
+
+
+def _language(name, markers, commands, extensions, marked=False, options=None):
+    """`extensions` as ".py=python .pyi=python"; the name itself where no languageId stands behind it."""
+    pairs = (each.partition("=") for each in extensions.split())
+    return Language(name, tuple(markers.split()), tuple(tuple(command.split()) for command in commands),
+                    {extension: identifier or name for extension, _, identifier in pairs}, marked, options)
+
+
+_SCRIPTS = (".ts=typescript .mts=typescript .cts=typescript .tsx=typescriptreact "
+            ".js=javascript .mjs=javascript .cjs=javascript .jsx=javascriptreact")
+# Otherwise it answers from one file while it loads the project, and a rename stops at an import: `import { a as b }`.
+_TYPESCRIPT = {"tsserver": {"useSyntaxServer": "never"}, "preferences": {"providePrefixAndSuffixTextForRename": False}}
+
+LANGUAGES = (
+    _language("python", "pyproject.toml setup.py requirements.txt .git",
+              ("basedpyright-langserver --stdio", "pyright-langserver --stdio", "pylsp", "jedi-language-server"), ".py .pyi"),
+    _language("go", "go.mod", ("gopls",), ".go"),
+    _language("rust", "Cargo.toml", ("rust-analyzer",), ".rs"),
+    _language("deno", "deno.json deno.jsonc", ("deno lsp",), _SCRIPTS, True, {"enable": True}),
+    _language("typescript", "tsconfig.json package.json", ("typescript-language-server --stdio",), _SCRIPTS,
+              options=_TYPESCRIPT),
+    _language("c", "compile_commands.json .clangd CMakeLists.txt", ("clangd",),
+              ".c .h .cc=cpp .cpp=cpp .cxx=cpp .hh=cpp .hpp=cpp .hxx=cpp"),
+    _language("java", "pom.xml build.gradle build.gradle.kts", ("jdtls",), ".java"),
+    _language("ruby", "Gemfile", ("ruby-lsp", "solargraph stdio"), ".rb"),
+    _language("php", "composer.json", ("intelephense --stdio", "phpactor language-server"), ".php"),
+    _language("lua", ".luarc.json", ("lua-language-server",), ".lua"),
+    _language("zig", "build.zig", ("zls",), ".zig"),
+    _language("elixir", "mix.exs", ("elixir-ls",), ".ex .exs"),
+    _language("kotlin", "build.gradle.kts build.gradle", ("kotlin-lsp --stdio",), ".kt .kts"),
+    _language("csharp", "global.json Directory.Build.props", ("csharp-ls",), ".cs"),
+    _language("bash", "", ("bash-language-server start",), ".sh=shellscript .bash=shellscript"),
+    _language("swift", "Package.swift", ("sourcekit-lsp",), ".swift"),
+)
+
+
+def candidates(configured, which) -> list:
+    """All that could be used on this machine, the user's own entries first. Pure but for `which(program)` -> path or None.
+
+    `configured` maps a language to an entry with argv and extensions (mm.entries.LanguageServer); it takes the place of a known
+    language of that name.
+    """
+    known = {language.name: language for language in LANGUAGES}
+    identifiers = {extension: identifier for language in reversed(LANGUAGES) for extension, identifier in language.extensions.items()}
+    found = []
+    for name, entry in configured.items():
+        markers = known[name].markers if name in known else ()
+        extensions = {extension: identifiers.get(extension, name) for extension in entry.extensions}
+        found.append((Found(name, entry.argv, extensions, markers, False, None), (entry.argv,)))
+    found += [(Found(language.name, None, language.extensions, language.markers, language.marked, language.options),
+               language.commands) for language in LANGUAGES if language.name not in configured]
+    usable = []
+    for one, commands in found:
+        argv = _first(commands, which)
+        if argv:
+            usable.append(one._replace(argv=argv))
+    return usable
+
+
+def _first(commands, which):
+    for command in commands:
+        program = which(command[0])
+        if program:
+            return (program,) + tuple(command[1:])
+    return None
+
+
+def on_path(environ, folder):
+    """A `which` for candidates(). What PATH has in relative folders is not taken: it would be the project's own program; a
+    program that is given as a path starts at `folder`."""
+
+    def which(program):
+        if os.path.dirname(program):
+            program = os.path.join(folder, os.path.expanduser(program))
+        path = shutil.which(program, path=environ.get("PATH", os.defpath))
+        return path if path and os.path.isabs(path) else None
+
+    return which
+
+
+def present(folder: str, extensions) -> dict:
+    """The extensions that files in `folder` have, each with the first such file, those nearest to the top first."""
+    found, looked_at, folders = {}, 0, deque([(folder, 0)])
+    while folders and looked_at < ENTRIES:
+        where, depth = folders.popleft()
+        try:
+            with os.scandir(where) as entries:
+                for entry in entries:
+                    looked_at += 1
+                    if looked_at > ENTRIES:
+                        break
+                    extension = os.path.splitext(entry.name)[1]
+                    if extension in extensions:
+                        found.setdefault(extension, entry.path)
+                    elif depth < DEPTH and _entered(entry):
+                        folders.append((entry.path, depth + 1))
+        except OSError:
+            continue  # it may not be read, or is gone
+    return found
+
+
+def _entered(entry) -> bool:
+    return not entry.name.startswith(".") and entry.name not in _NOT_ENTERED and entry.is_dir(follow_symlinks=False)
+
+
+def root_of(path: str, markers, folders) -> str | None:
+    """The nearest folder above the file `path` that has a marker: up to the first of `folders`, then these (its parents, too)."""
+    folder, above = os.path.dirname(path), folders[0]
+    way = []
+    while folder != above and os.path.dirname(folder) != folder:
+        way.append(folder)
+        folder = os.path.dirname(folder)
+    for each in (way if folder == above else []) + list(folders):
+        if any(os.path.exists(os.path.join(each, marker)) for marker in markers):
+            return each
+    return None

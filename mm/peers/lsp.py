@@ -1,0 +1,245 @@
+"""A language server, as mm is its client: https://microsoft.github.io/language-server-protocol. Started, asked, ended.
+
+Threads: those of its Program. The reader answers the server's own requests from memory and keeps what the server publishes; `news`
+guards that, and is notified of every notification. The caller's thread asks and waits; a session makes one call at a time. Every
+wait ends with its Cancel, with a time limit or with the connection. What is told is written on a thread of its own, because a
+server that does not read would hold up whoever writes: it is ended then, half a message has gone.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+from mm.cancel import Cancel, Cancelled
+from mm.peers.lsp_files import OpenFiles
+from mm.peers.program import Program
+from mm.secrecy import without_own
+from mm.text import one_line
+from mm.wire.framing import HEADERS
+from mm.wire.peer import METHOD_NOT_FOUND, Closed, RemoteError, TimedOut
+
+# Seconds: for an answer; for the first one after the start, and for the one to `initialize`; for `shutdown`.
+LIMIT, FIRST_LIMIT, SHUTDOWN = 20, 60, 2
+# Seconds that a server which has just started gets to say that it is indexing; to have done with it.
+SETTLE, INDEXING_LIMIT = 0.5, 20
+# What the protocol calls "content modified": so many tries in all, after so many seconds each.
+CONTENT_MODIFIED, TRIES, PAUSE = -32801, 3, 0.2
+
+NOT_STARTED = "%s did not start: %s"
+ENDED = "%s ended (%s)"
+NO_ANSWER = "%s did not answer in %g s"
+INDEXING = "%s is still indexing, try again"
+NOT_READ = "%s does not read what it is told"
+REFUSED = "%s: %s"
+
+_NOTHING_TO_SAY = ("client/registerCapability", "client/unregisterCapability", "window/workDoneProgress/create",
+                   "window/showMessageRequest")
+
+_CAPABILITIES = {
+    "general": {"positionEncodings": ["utf-32", "utf-16"]},
+    "textDocument": {
+        "synchronization": {"didSave": True},
+        "hover": {"contentFormat": ["plaintext", "markdown"]},
+        "definition": {"linkSupport": True},
+        "references": {},
+        "documentSymbol": {"hierarchicalDocumentSymbolSupport": True},
+        "rename": {"prepareSupport": True},
+        "publishDiagnostics": {"versionSupport": True},
+        "diagnostic": {},
+    },
+    "workspace": {
+        "workspaceFolders": True, "configuration": True, "symbol": {},
+        "workspaceEdit": {"documentChanges": True, "resourceOperations": ["create", "rename", "delete"]},
+    },
+    "window": {"workDoneProgress": True},
+}
+
+
+class ServerError(Exception):
+    """Why there is no answer, in one line without brackets."""
+
+
+class Refused(ServerError):
+    """The server answered with an error: another question may go better."""
+
+
+class LanguageServer:
+    """The server for the project in the folder `root`, whose URI is `uri`. `name` is what messages call it; `options` go with
+    `initialize`. start() once; `files` are what it is shown, `capabilities` and `encoding` what it said of itself."""
+
+    def __init__(self, name: str, argv, root: str, uri: str, environ: dict, options=None):
+        self.name = name
+        self.capabilities, self.encoding = {}, "utf-16"
+        self.news = threading.Condition()
+        self.files = OpenFiles(self)
+        self._argv, self._root, self._environ, self._options = argv, root, environ, options
+        self._folder = {"uri": uri, "name": os.path.basename(root) or root}
+        self._program = None
+        self._answered = False  # a first question
+        self._indexing = set()  # the tokens of work in progress
+        self._started_at = 0.0
+
+    # Its life
+
+    def start(self, cancel: Cancel) -> None:
+        """Starts the program and shakes hands. Raises ServerError, after which it is of no use, and Cancelled."""
+        try:
+            self._program = Program("lsp " + self.name, self._argv, self._root, without_own(self._environ), self._serve,
+                                    self._notified, HEADERS)
+        except (OSError, ValueError) as error:
+            raise ServerError(NOT_STARTED % (self.name, getattr(error, "strerror", None) or error)) from None
+        self._program.peer.on_close(self._wake)
+        shaken = False
+        try:
+            answer = self._request("initialize", self._introduction(), cancel, FIRST_LIMIT)
+            self.capabilities = as_dict(as_dict(answer).get("capabilities"))
+            self.encoding = self.capabilities.get("positionEncoding") or "utf-16"
+            self.tell("initialized", {}, cancel)
+            shaken = True
+        except RemoteError as error:
+            raise ServerError(NOT_STARTED % (self.name, one_line(error.message, 200))) from None
+        except ServerError as problem:
+            raise ServerError(NOT_STARTED % (self.name, str(problem).replace(self.name, "it", 1))) from None
+        finally:
+            if not shaken:
+                self._program.close()
+        self._started_at = time.monotonic()
+
+    def _introduction(self) -> dict:
+        return {"processId": os.getpid(), "clientInfo": {"name": "mm"}, "rootPath": self._root, "rootUri": self._folder["uri"],
+                "workspaceFolders": [self._folder], "capabilities": _CAPABILITIES, "initializationOptions": self._options}
+
+    @property
+    def alive(self) -> bool:
+        return self._program is not None and not self._program.peer.closed and self._program.alive()
+
+    def close(self) -> None:
+        """Takes leave of it; returns at once."""
+        if self.alive:
+            threading.Thread(target=self._take_leave, name="lsp %s leave" % self.name, daemon=True).start()
+        elif self._program is not None:
+            self._program.close()
+
+    def _take_leave(self):
+        try:
+            self._request("shutdown", None, Cancel(), SHUTDOWN)
+            self.tell("exit", None, Cancel())
+        except (ServerError, RemoteError):
+            pass  # it is ended all the same
+        self._program.close()
+
+    def death(self) -> ServerError:
+        ending = self._program.ending()
+        return ServerError(ENDED % (self.name, ending.how) + (": " + ending.said if ending.said else ""))
+
+    # Talking
+
+    def ask(self, method: str, params, cancel: Cancel):
+        """The result. Raises ServerError, Refused where the server says no, and Cancelled."""
+        for attempt in range(TRIES):
+            try:
+                result = self._request(method, params, cancel, LIMIT if self._answered else FIRST_LIMIT)
+            except RemoteError as error:
+                self._answered = True
+                if error.code != CONTENT_MODIFIED or attempt == TRIES - 1:
+                    raise Refused(REFUSED % (self.name, one_line(error.message, 200))) from None
+                cancel.wait(threading.Event(), PAUSE)
+            else:
+                self._answered = True
+                return result
+
+    def _request(self, method, params, cancel, seconds):
+        deadline = time.monotonic() + seconds
+        try:
+            return self._program.peer.request(method, params, cancel, _cancel_request, lambda: deadline - time.monotonic())
+        except TimedOut:
+            first = not self._answered and self._started_at
+            raise ServerError(INDEXING % self.name if first else NO_ANSWER % (self.name, seconds)) from None
+        except Closed:
+            raise self.death() from None
+
+    def tell(self, method: str, params, cancel: Cancel) -> None:
+        """Sends a notification. Raises ServerError, Cancelled."""
+        cancel.check()
+        done, failed = threading.Event(), []
+
+        def write():
+            try:
+                self._program.peer.notify(method, params)
+            except Closed:
+                failed.append(True)
+            done.set()
+
+        threading.Thread(target=write, name="lsp %s write" % self.name, daemon=True).start()
+        written = False
+        try:
+            written = cancel.wait(done, LIMIT)
+        finally:
+            if not written:
+                self._program.close()
+        if not written:
+            raise ServerError(NOT_READ % self.name)
+        if failed:
+            raise self.death()
+
+    def settle(self, cancel: Cancel) -> bool:
+        """Waits until it has no work in progress, INDEXING_LIMIT seconds at most; returns whether it has none.
+
+        What is asked about a whole project while it is read is answered in part. One that has just started is given a moment
+        to say that it reads. Then waits until it has read what it was told.
+        """
+        begin, deadline = self._started_at + SETTLE, time.monotonic() + INDEXING_LIMIT
+        with cancel.on_cancel(self._wake), self.news:
+            while self.alive and not cancel.cancelled:
+                now = time.monotonic()
+                until = deadline if self._indexing else min(begin, deadline)
+                if now >= until:
+                    break
+                self.news.wait(until - now)
+        cancel.check()
+        self.files.catch_up(cancel)
+        return not self._indexing
+
+    def _wake(self):
+        with self.news:
+            self.news.notify_all()
+
+    # What comes from it, on the reader
+
+    def _serve(self, request) -> None:
+        if request.method == "workspace/configuration":
+            request.answer([None] * len(as_list(request.params.get("items"))))
+        elif request.method == "workspace/workspaceFolders":
+            request.answer([self._folder])
+        elif request.method == "workspace/applyEdit":
+            request.answer({"applied": False})
+        elif request.method in _NOTHING_TO_SAY:
+            request.answer(None)
+        else:
+            request.fail(METHOD_NOT_FOUND, "Method not found: " + one_line(request.method))
+
+    def _notified(self, method, params) -> None:
+        with self.news:
+            if method == "textDocument/publishDiagnostics":
+                self.files.published(params.get("uri"), params.get("version"), as_list(params.get("diagnostics")))
+            elif method == "$/progress":
+                kind, token = as_dict(params.get("value")).get("kind"), str(params.get("token"))
+                if kind == "begin":
+                    self._indexing.add(token)
+                elif kind == "end":
+                    self._indexing.discard(token)
+            self.news.notify_all()
+
+
+def _cancel_request(number):
+    return "$/cancelRequest", {"id": number}
+
+
+def as_dict(value) -> dict:
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value) -> list:
+    return value if isinstance(value, list) else []

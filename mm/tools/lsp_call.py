@@ -1,0 +1,245 @@
+"""A call of lsp: what the server is asked, and what the model reads.
+
+Navigation runs without a dialog. A rename is asked of the server while it is prepared, because the dialog shows what it would
+change; nothing is written before the answer.
+"""
+
+from __future__ import annotations
+
+from mm import events
+from mm.peers import languages, uris
+from mm.peers.lsp import INDEXING, Refused, ServerError
+from mm.text import one_line
+from mm.tools import files, lsp_answers, workspace_edit
+from mm.tools.lsp_actions import ACTIONS, NAME
+from mm.tools.positions import Lines, occurrences, units_of
+from mm.tools.tool import Action, Result, ToolError
+
+# So many places are tried where the model did not say which one it means.
+TRIES = 5
+# So many languages are searched by `find`.
+LANGUAGES_SEARCHED = 3
+# At most so many lines are named where a name is not; so many paths are told to the front end.
+LINES_NAMED, PATHS_TOLD = 20, 50
+
+NO_ACTION = "[lsp: there is no action %s. Actions: %s]"
+NEEDS = '[lsp: %s needs "%s"]'
+CANNOT = "[lsp: %s cannot do %s; use bash with grep]"
+NOT_HERE = "[lsp: %s is not in %s]"
+NOT_THERE = '[lsp: "%s" is not on line %d of %s; it is on lines %s]'
+NOTHING = '[lsp: %s knows no %s of "%s" in %s]'
+NO_SYMBOLS = "[lsp: %s finds no symbols in %s]"
+NOT_FOUND = '[lsp: nothing is named like "%s"]'
+NO_PROBLEMS = "[lsp: %s finds no problems in %s]"
+NO_DIAGNOSTICS = "[lsp: no diagnostics yet from %s]"
+MAYBE_MORE = "[%s is still indexing: there may be more]"
+NO_CHANGE = '[lsp: %s changes nothing to rename "%s"]'
+WOULD_RENAME = "rename %s to %s: %s"
+RENAMED = "[renamed %s to %s: %s]"
+
+
+def prepare(servers, arguments, space) -> Action:
+    """`servers`: the session's language_servers.LanguageServers. Raises ToolError, Cancelled."""
+    name = arguments["action"].strip().lower()
+    action = ACTIONS.get(name)
+    if action is None:
+        raise ToolError(NO_ACTION % (one_line(arguments["action"]), ", ".join(ACTIONS)))
+    for one, other in (("query", "symbol"), ("symbol", "query")):  # whichever it was called
+        arguments = dict({one: arguments[other]} if other in arguments else {}, **arguments)
+    for needed in action.needs:
+        if not arguments.get(needed, "").strip():
+            raise ToolError(NEEDS % (name, needed))
+    call = _Call(servers, space, name, arguments)
+    if name == "rename":
+        return call.rename()
+    paths = (call.place.location,) if call.place else ()
+    return Action(call.title, paths, False, None, None, call.run)
+
+
+class _Call:
+    """One call: `arguments` as they were sent, for the action `name`."""
+
+    def __init__(self, servers, space, name, arguments):
+        self._servers, self._space, self._name, self._arguments = servers, space, name, arguments
+        self._action = ACTIONS[name]
+        self._symbol = one_line(arguments.get("symbol", ""), 200)
+        self.place = space.resolve(NAME, arguments["path"]) if arguments.get("path", "").strip() else None
+        self._server = self._uri = self._told = None
+        self._sources = {}
+        what = self._symbol if "symbol" in self._action.needs else arguments["query"] if name == "find" else ""
+        new = " to " + one_line(arguments["new_name"]) if name == "rename" else ""
+        where = (" in " if what else "") + self.place.given if self.place else ""
+        self.title = one_line("lsp: %s %s%s%s" % (name, one_line(what), new, where), 200)
+
+    def run(self, cancel, progress):
+        self._cancel = cancel
+        try:
+            output = getattr(self, "_" + self._name)()
+        except ServerError as problem:
+            raise ToolError("[lsp: %s]" % problem) from None
+        return Result(self._fitting(output), events.COMPLETED, None, self._name == "hover")
+
+    # The actions
+
+    def _definition(self):
+        return self._places({}, "definition")
+
+    def _references(self):
+        return self._places({"context": {"includeDeclaration": True}}, "use")
+
+    def _hover(self):
+        self._open().files.catch_up(self._cancel)
+        return self._at_symbol({}, lsp_answers.hover) or self._nothing("description")
+
+    def _symbols(self):
+        self._open()
+        answer = self._ask({"textDocument": {"uri": self._uri}})
+        return lsp_answers.outline(answer) or NO_SYMBOLS % (self._server.name, self.place.given)
+
+    def _diagnostics(self):
+        self._open()
+        found = self._server.files.diagnostics(self._uri, self._told, self._cancel)
+        if found is None:
+            return NO_DIAGNOSTICS % self._server.name
+        lines, path = Lines(self._server.files.text(self._uri)), lsp_answers.shown_path(self._uri, self._servers.root)
+        text = lsp_answers.diagnostics(found, path, lambda position: lines.place(lines.offset(position, self._server.encoding)))
+        return text or NO_PROBLEMS % (self._server.name, self.place.given)
+
+    def _find(self):
+        found, notes, refusals = [], [], []
+        for place in [self.place] if self.place else self._one_file_a_language():
+            self.place = place
+            settled = self._open().settle(self._cancel)
+            try:
+                answer = self._ask({"query": self._arguments["query"]})
+            except ToolError as refusal:
+                refusals.append(refusal)
+                continue
+            found += answer if isinstance(answer, list) else []
+            notes += [] if settled else [MAYBE_MORE % self._server.name]
+        text = lsp_answers.found_symbols(found, self._servers.root)
+        if not text and refusals:
+            raise refusals[0]
+        return "\n".join([text or NOT_FOUND % one_line(self._arguments["query"])] + notes)
+
+    def _one_file_a_language(self):
+        """A file for each server to begin with: some answer nothing before they have seen one."""
+        extensions = {extension for found in self._servers.usable for extension in found.extensions}
+        here = languages.present(self._servers.root, extensions)
+        paths = []
+        for found in self._servers.usable:
+            path = next((path for extension, path in here.items() if extension in found.extensions), None)
+            if path and path not in paths:
+                paths.append(path)
+        return [self._space.resolve(NAME, path) for path in paths[:LANGUAGES_SEARCHED]]
+
+    def rename(self):
+        """The Action of a rename, with the server's edit in it."""
+        self._cancel = self._space.cancel
+        symbol, new = self._symbol, self._arguments["new_name"].strip()
+        try:
+            if not self._open().settle(self._cancel):  # it would miss places
+                raise ServerError(INDEXING % self._server.name)
+            edit = self._at_symbol({"newName": new}, lambda answer: answer)
+        except ServerError as problem:
+            raise ToolError("[lsp: %s]" % problem) from None
+        changes = workspace_edit.plan(edit, self._server.name, self._server.encoding, self._space, symbol, new, self._shown)
+        if not changes:
+            raise ToolError(NO_CHANGE % (self._server.name, symbol))
+        summary, listing = workspace_edit.summary(changes), workspace_edit.listing(changes)
+        new = one_line(new)
+
+        def run(cancel, progress):
+            workspace_edit.apply(changes, self._space)
+            self._servers.changed(self._server, changes)
+            output = "\n".join([RENAMED % (symbol, new, summary)] + listing)
+            return Result(self._fitting(output), events.COMPLETED, None, False)
+
+        paths = tuple(change.place.location for change in changes[:PATHS_TOLD])
+        text = "\n".join([WOULD_RENAME % (symbol, new, summary)] + listing)
+        return Action(self.title, paths, True, None, text, run, "edit")
+
+    # Asking
+
+    def _open(self):
+        self._server, self._uri, self._told = self._servers.open(self._space, self.place, self._cancel)
+        return self._server
+
+    def _ask(self, params):
+        if not self._server.capabilities.get(self._action.capability):
+            raise ToolError(CANNOT % (self._server.name, self._name))
+        return self._server.ask(self._action.method, params, self._cancel)
+
+    def _at_symbol(self, more, read):
+        """What `read` makes of the answer at the first of the symbol's places where there is any; None where there is none.
+
+        The first places may lie in a comment or a text: the server knows.
+        """
+        lines, refused = Lines(self._server.files.text(self._uri)), None
+        for line, column in self._wanted(lines)[:TRIES]:
+            position = {"line": line, "character": units_of(lines.line(line), column, self._server.encoding)}
+            try:
+                answer = read(self._ask(dict({"textDocument": {"uri": self._uri}, "position": position}, **more)))
+            except Refused as problem:
+                refused = refused or problem
+                continue
+            if answer:
+                return answer
+        if refused:
+            raise refused
+        return None
+
+    def _wanted(self, lines):
+        """The places that the model may mean."""
+        asked = self._arguments.get("line")
+        places, elsewhere = occurrences(lines, self._arguments["symbol"], None if asked is None else asked - 1)
+        if places:
+            return places
+        if not elsewhere:
+            raise ToolError(NOT_HERE % ('"%s"' % self._symbol, self.place.given))
+        named = ", ".join(str(line + 1) for line in elsewhere[:LINES_NAMED]) + (", …" if len(elsewhere) > LINES_NAMED else "")
+        raise ToolError(NOT_THERE % (self._symbol, asked, self.place.given, named))
+
+    def _places(self, more, what):
+        settled = self._open().settle(self._cancel)
+        found = self._at_symbol(more, lsp_answers.locations)
+        if not found and not settled:
+            raise ServerError(INDEXING % self._server.name)
+        output = lsp_answers.places(found, self._servers.root, self._source) if found else self._nothing(what)
+        return output if settled else "%s\n%s" % (output, MAYBE_MORE % self._server.name)
+
+    def _nothing(self, what):
+        return NOTHING % (self._server.name, what, self._symbol, self.place.given)
+
+    def _fitting(self, output):
+        """As much of it as the model's window takes, in whole lines."""
+        limit = self._space.shown_limit(files.SHOWN)
+        if len(output) <= limit:
+            return output
+        shown = output[:limit].rpartition("\n")[0] or output[:limit]
+        return "%s\n%s" % (shown, lsp_answers.MORE % (output.count("\n") - shown.count("\n")))
+
+    # Sources
+
+    def _shown(self, path):
+        """The text and the version of a file that the server was shown, None and None where it was not."""
+        uri = uris.to_uri(path)
+        return self._server.files.text(uri), self._server.files.version(uri)
+
+    def _source(self, uri, line):
+        """A line of any file, "" where it cannot be read."""
+        if uri not in self._sources:
+            self._cancel.check()
+            self._sources[uri] = self._read(uri)
+        return self._sources[uri].line(line)
+
+    def _read(self, uri):
+        path = uris.to_path(uri)
+        if path is None:
+            return Lines("")
+        try:
+            place = self._space.resolve(NAME, path)
+            data = files.read(NAME, place)
+            return Lines("" if data is None else files.decode(NAME, place, data, "search it").text)
+        except ToolError:
+            return Lines("")

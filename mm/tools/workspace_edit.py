@@ -1,0 +1,257 @@
+"""A server's edit of many files: computed in memory, shown, applied as a whole or not at all.
+
+    plan(edit, …)     a WorkspaceEdit -> Changes; touches nothing; ToolError where it does not fit what is on disk
+    apply(changes)    writes them one by one, each in one step; a failure midway puts back what was written
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import namedtuple
+
+from mm.peers import uris
+from mm.text import plural
+from mm.tools import files
+from mm.tools.document import Document, flatten, with_newlines
+from mm.tools.lsp_actions import NAME
+from mm.tools.positions import Lines, last_part, word
+from mm.tools.tool import ToolError
+
+OUTSIDE = "[lsp: the rename would change %s, which is outside of the working directory. Nothing was changed]"
+OVERLAP = "[lsp: %s sent edits of %s that overlap. Nothing was changed]"
+STALE = "[lsp: %s's edit does not fit %s as it is now. Nothing was changed, try again]"
+UNKNOWN = "[lsp: %s sent an edit that mm does not know (%s). Nothing was changed]"
+FOLDER = "[lsp: %s would move or delete the folder %s. Nothing was changed; use bash]"
+EXISTS = "[lsp: %s would overwrite %s. Nothing was changed]"
+GONE = "[lsp: %s wants to change %s, which does not exist. Nothing was changed]"
+RESTORED = "%s\n[nothing was changed: what had been written was put back]"
+NOT_RESTORED = "%s\n[these files could not be put back and are changed: %s]"
+
+# What becomes of one file: its bytes before and after, None where it does not exist; how many places change in it; the real path
+# of the file that it was, whose mode it takes over, or None.
+Change = namedtuple("Change", "place before after count origin")
+
+
+class _Draft:
+    """A file as the edit leaves it: `decoded` None where it does not exist (any more)."""
+
+    __slots__ = ("place", "before", "decoded", "data", "count", "origin")
+
+    def __init__(self, place, before, decoded):
+        self.place, self.before, self.data, self.decoded = place, before, before, decoded
+        self.count, self.origin = 0, None
+
+
+class _Plan:
+    """`shown(path)` is the text that the server was shown of an open file and its version, (None, None) for others."""
+
+    def __init__(self, server_name, encoding, space, symbol, new_name, shown):
+        self._server, self._encoding, self._space = server_name, encoding, space
+        self._old, self._new, self._shown = last_part(symbol).lower(), word(last_part(new_name)), shown
+        self._drafts = {}
+        self._root = os.path.realpath(space.cwd)
+
+    def draft(self, uri):
+        path = uris.to_path(uri)
+        if path is None:
+            raise ToolError(OUTSIDE % uri)
+        place = self._space.resolve(NAME, path)
+        if place.real not in self._drafts:
+            if not uris.is_inside(place.real, self._root):
+                raise ToolError(OUTSIDE % path)
+            given = os.path.relpath(place.real, self._root)
+            place = place._replace(given=given, location=os.path.join(self._space.cwd, given))
+            if os.path.isdir(place.real):
+                raise ToolError(FOLDER % (self._server, place.given))
+            before = files.read(NAME, place)
+            decoded = None if before is None else files.decode(NAME, place, before, "change it")
+            self._drafts[place.real] = _Draft(place, before, decoded)
+        return self._drafts[place.real]
+
+    def operation(self, operation):
+        kind = operation.get("kind")
+        if kind is None and isinstance(operation.get("textDocument"), dict):
+            document = operation["textDocument"]
+            self.edit(document.get("uri"), document.get("version"), operation.get("edits"))
+        elif kind == "create":
+            draft = self.draft(operation.get("uri"))
+            if self._free(draft, operation):
+                draft.decoded, draft.data = files.Decoded("", "utf-8", b""), b""
+        elif kind == "rename":
+            old, new = self.draft(operation.get("oldUri")), self.draft(operation.get("newUri"))
+            if old.decoded is None:
+                raise ToolError(GONE % (self._server, old.place.given))
+            if old is not new and self._free(new, operation):
+                new.decoded, new.data, new.count = old.decoded, old.data, old.count
+                new.origin = old.origin or old.place.real
+                old.decoded = old.data = None
+        elif kind == "delete":
+            draft = self.draft(operation.get("uri"))
+            if draft.decoded is None and not _option(operation, "ignoreIfNotExists"):
+                raise ToolError(GONE % (self._server, draft.place.given))
+            draft.decoded = draft.data = None
+        else:
+            raise ToolError(UNKNOWN % (self._server, kind))
+
+    def _free(self, draft, operation):
+        """Whether a file can come to be there; False where the server wants to leave one that is there."""
+        if draft.decoded is not None and not _option(operation, "overwrite"):
+            if _option(operation, "ignoreIfExists"):
+                return False
+            raise ToolError(EXISTS % (self._server, draft.place.given))
+        return True
+
+    def edit(self, uri, version, edits):
+        draft = self.draft(uri)
+        if draft.decoded is None:
+            raise ToolError(GONE % (self._server, draft.place.given))
+        self._space.cancel.check()
+        text, lines = draft.decoded.text, Lines(draft.decoded.text)
+        shown, known = self._shown(draft.place.real)
+        moved = draft.origin or draft.count  # what was shown is not what this edit is about
+        if not moved and ((shown is not None and shown != text) or None not in (version, known) and version != known):
+            raise ToolError(STALE % (self._server, draft.place.given))
+        pieces = [piece for edit in _dicts(edits) for piece in self._pieces(draft, lines, edit)]
+        pieces.sort(key=lambda piece: piece[:2])  # stable: insertions at one place keep their order
+        done, position = [], 0
+        for start, end, new in pieces:
+            if start < position:
+                raise ToolError(OVERLAP % (self._server, draft.place.given))
+            done += (text[position:start], new)
+            position = end
+        text = "".join(done) + text[position:]
+        draft.count += self._counted(lines, Lines(text), len(pieces))
+        draft.decoded = draft.decoded._replace(text=text)
+        draft.data = files.encode(NAME, draft.place, text, draft.decoded)
+
+    def _counted(self, before, after, pieces):
+        """How many places change: a server may send several pieces for one name, or one for a whole file."""
+        if len(before) != len(after):
+            return pieces
+        lines = ((before.line(index), after.line(index)) for index in range(len(before)))
+        return sum(max(self._occurrences(now) - self._occurrences(was), 1) for was, now in lines if was != now)
+
+    def _occurrences(self, line):
+        return len(self._new.findall(line))
+
+    def _pieces(self, draft, lines, edit):
+        """An edit as (start, end, new text), with the file's own line ends.
+
+        Some servers (pylsp) replace the whole file, with \\n ends: then the lines that differ are the pieces.
+        """
+        a_range, new = edit.get("range"), edit.get("newText")
+        if not isinstance(a_range, dict) or not isinstance(new, str):
+            raise ToolError(UNKNOWN % (self._server, "a text edit without a range"))
+        start, end = (lines.offset(a_range.get(which), self._encoding) for which in ("start", "end"))
+        old = lines.text[start:end]
+        inserts = a_range.get("start") == a_range.get("end")
+        if end < start or not inserts and self._old not in lines.whole(start, end).lower():
+            raise ToolError(STALE % (self._server, draft.place.given))
+        before, after = Lines(old), Lines(flatten(new))
+        if len(before) == 1 or len(before) != len(after):
+            return [(start, end, with_newlines(new, Document(lines.text).newline) if "\n" in new else new)]
+        pieces = []
+        for index in range(len(before)):
+            was, now, at = before.line(index), after.line(index), start + before.starts[index]
+            if was != now:
+                pieces.append((at, at + len(was), now))
+        return pieces
+
+    def changes(self):
+        drafts = [draft for draft in self._drafts.values() if draft.data != draft.before]
+        for draft in drafts:
+            files.check_writable(NAME, draft.place)
+        return [Change(draft.place, draft.before, draft.data, draft.count, draft.origin) for draft in drafts]
+
+
+def plan(edit, server_name, encoding, space, symbol, new_name, shown) -> list:
+    """The Changes that a WorkspaceEdit makes, none where it makes none. Raises ToolError."""
+    work = _Plan(server_name, encoding, space, symbol, new_name, shown)
+    if not isinstance(edit, dict):
+        return []
+    operations = edit.get("documentChanges")
+    if isinstance(operations, list):
+        for operation in _dicts(operations):
+            work.operation(operation)
+    else:
+        changes = edit.get("changes")
+        for uri, edits in (changes if isinstance(changes, dict) else {}).items():
+            work.edit(uri, None, edits)
+    return work.changes()
+
+
+def summary(changes) -> str:
+    """`14 places in 5 files`."""
+    return "%s in %s" % (plural(sum(change.count for change in changes), "place"), plural(len(changes), "file"))
+
+
+def listing(changes) -> list:
+    """A line for each file: what becomes of it, and how often it changes."""
+    lines = []
+    for change in changes:
+        origin = change.origin and next((each.place.given for each in changes if each.place.real == change.origin), None)
+        what = "deleted" if change.after is None else "moved from " + origin if origin else "new" if change.before is None else None
+        if change.after is None and any(each.origin == change.place.real for each in changes):
+            continue  # told where it goes
+        parts = ([what] if what else []) + ([str(change.count)] if change.count else [])
+        lines.append("%s: %s" % (change.place.given, ", ".join(parts)))
+    return lines
+
+
+def apply(changes, space) -> None:
+    """Makes the changes: all, or none. Raises ToolError. It cannot be cancelled once it has begun to write."""
+    for change in changes:
+        files.unchanged(NAME, change.place, change.before)
+    space.cancel.check()
+    modes, done = {}, []
+    try:
+        for change in changes:
+            if change.before is not None:
+                modes[change.place.real] = stat.S_IMODE(os.stat(change.place.real).st_mode)
+        for change in sorted(changes, key=lambda change: change.after is None):  # what is deleted goes last
+            done.append(change)
+            _put(change.place, change.after, modes.get(change.origin))
+    except BaseException as problem:
+        left = _put_back(done, modes)
+        if isinstance(problem, ToolError):
+            raise ToolError(NOT_RESTORED % (problem, ", ".join(left)) if left else RESTORED % problem) from None
+        raise
+    for change in changes:
+        if change.before is not None and change.after is not None:
+            space.edited(change.place.real, files.digest(change.before), files.digest(change.after))
+        space.failed_edits.pop(change.place.real, None)
+
+
+def _put(place, data, mode):
+    """Makes the file hold `data`, None: makes it go; `mode` where it is not to be its own."""
+    try:
+        if data is None:
+            os.unlink(place.real)
+            return
+        files.replace(NAME, place, data)
+        if mode is not None:
+            os.chmod(place.real, mode)
+    except OSError as error:
+        raise files.failure(NAME, place, error) from None
+
+
+def _put_back(changes, modes):
+    """Undoes what was done of the changes, the last first; returns the names of the files for which that failed."""
+    left = []
+    for change in reversed(changes):
+        try:
+            if files.read(NAME, change.place) != change.before:
+                _put(change.place, change.before, modes.get(change.place.real))
+        except ToolError:
+            left.append(change.place.given)
+    return left
+
+
+def _dicts(values):
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+
+
+def _option(operation, name) -> bool:
+    options = operation.get("options")
+    return isinstance(options, dict) and options.get(name) is True

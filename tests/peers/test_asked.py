@@ -1,0 +1,131 @@
+"""What an asked agent's messages come to, as tables."""
+
+from __future__ import annotations
+
+import unittest
+
+from mm import events
+from mm.peers import asked
+from mm.wire.messages import RemoteError
+
+YES, ALWAYS, NO, NEVER = ({"optionId": kind, "kind": kind, "name": kind.title()}
+                          for kind in ("allow_once", "allow_always", "reject_once", "reject_always"))
+
+
+class TheWords(unittest.TestCase):
+    def test_the_tail_is_the_end_over_all_parts(self):
+        words = asked.Words()
+        words.say("a" * 3000)
+        words.call()
+        words.say("b" * 500)
+        self.assertEqual(words.tail(), "a" * 1498 + "\n\n" + "b" * 500)
+
+    def test_a_flood_is_not_kept(self):
+        words = asked.Words()
+        for _ in range(10):
+            words.say("x" * 1_000_000)
+        self.assertLessEqual(len(words.all()), 2 * asked.TEXT_KEPT)
+
+    def test_content_that_is_no_text(self):
+        for content, text in (
+            ({"type": "text", "text": "hi"}, "hi"),
+            ({"type": "resource_link", "uri": "file:///a", "name": "a"}, "file:///a"),
+            ({"type": "image", "data": "AAAA"}, "[image]"),
+            ({"type": "text"}, "[text]"),
+            (None, "[None]"),
+        ):
+            with self.subTest(content):
+                self.assertEqual(asked.text_of(content), text)
+
+
+class TheCalls(unittest.TestCase):
+    def test_a_title_is_shown_once_the_call_is_more_than_planned(self):
+        for updates, shown in (
+            ([{"title": "ls", "status": "in_progress"}], ["ls"]),
+            ([{"title": "bash", "status": "pending"}, {"title": "ls", "status": "in_progress"}, {"status": "completed"}],
+             [None, "ls", None]),
+            ([{"title": "ls"}, {"status": "failed"}], [None, "ls"]),
+            ([{"kind": "read", "status": "completed"}], ["read"]),
+            ([{"title": " ", "status": "completed", "kind": None}], ["a tool call"]),
+            ([{"title": "two\nlines", "status": "completed"}], ["two…"]),
+        ):
+            with self.subTest(updates):
+                calls = asked.ToolCalls()
+                self.assertEqual([calls.told(dict(update, toolCallId="1")) for update in updates], shown)
+                self.assertEqual(len(calls), 1)
+
+
+class ThePermissions(unittest.TestCase):
+    def test_an_option_is_chosen_by_its_kind(self):
+        for answer, options, chosen in (
+            (events.ALLOW, [NO, ALWAYS, YES], "allow_once"),
+            (events.ALLOW, [NO, ALWAYS], "allow_always"),
+            (events.ALLOW_ALWAYS, [YES, NO], "allow_once"),
+            (events.REJECT, [YES, NEVER], "reject_always"),
+            (events.NEVER, [YES, NO], "reject_once"),
+            (events.REJECT, [YES, ALWAYS], None),
+            (events.ALLOW, [NO, NEVER], None),
+            (events.ALLOW, [dict(YES, kind="other")], None),
+        ):
+            with self.subTest(answer=answer, options=options):
+                outcome = {"outcome": "selected", "optionId": chosen} if chosen else {"outcome": "cancelled"}
+                self.assertEqual(asked.chosen(asked.options_of({"options": options}), answer), {"outcome": outcome})
+
+    def test_options_that_are_none(self):
+        for options in (None, {}, [None, "allow"], [{"kind": "allow_once"}], [{"kind": "allow_once", "optionId": 1}]):
+            with self.subTest(options):
+                self.assertEqual(asked.options_of({"options": options}), [])
+
+    def test_several_changes_are_shown_as_text(self):
+        content = [{"type": "diff", "path": "/" + name, "oldText": None, "newText": name} for name in "ab"]
+        permission = asked.permission("rev", "call_1", "ask_agent", {"title": "edit", "content": content})
+        self.assertIsNone(permission.diff)
+        self.assertIn("+++ /a\n@@ -0,0 +1 @@\n+a\n--- /b", permission.text)
+
+    def test_a_fence_is_left_to_the_dialog(self):
+        for text, shown in (("```sh\nls\n```", "ls"), ("````\n```\nls\n```\n````", "```\nls\n```"), ("a\n```\nls\n```", "a\n```\nls\n```")):
+            with self.subTest(text):
+                content = [{"type": "content", "content": {"type": "text", "text": text}}]
+                self.assertEqual(asked.permission("rev", "call_1", "ask_agent", {"content": content}).text, shown)
+
+    def test_a_call_of_nonsense_is_a_dialog_all_the_same(self):
+        call = {"title": 7, "kind": None, "rawInput": "ls", "locations": [{"path": None}], "content": "x"}
+        permission = asked.permission("rev", "call_1", "ask_agent", call)
+        self.assertEqual(permission, ((("call_1", "ask_agent", "rev: a tool call", "other", {}, ())), None, None))
+
+
+class TheForms(unittest.TestCase):
+    def test_what_is_no_form(self):
+        schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+        self.assertEqual(asked.form("rev", "call_1", {"message": "A?", "requestedSchema": schema}),
+                         events.Form("call_1", "rev: A?", schema))
+        for params in ({}, {"message": "A?"}, {"message": 1, "requestedSchema": schema},
+                       {"mode": "url", "message": "A?", "requestedSchema": schema},
+                       {"message": "A?", "requestedSchema": {"type": "object"}},
+                       {"message": "A?", "requestedSchema": {"properties": {}}},
+                       {"message": "A?", "requestedSchema": {"properties": {"a": "string"}}}):
+            with self.subTest(params):
+                self.assertIsNone(asked.form("rev", "call_1", params))
+
+
+class TheRest(unittest.TestCase):
+    def test_why_it_refused(self):
+        for message, data, reason in (
+            ("Internal error", {"details": "no model"}, "Internal error: no model"),
+            ("Internal error: no model", {"error": "no model"}, "Internal error: no model"),
+            ("Bad", "really", "Bad: really"),
+            ("Bad", {"code": 1}, "Bad"),
+            ("Bad\nmore", None, "Bad…"),
+        ):
+            with self.subTest(message=message, data=data):
+                self.assertEqual(asked.reason(RemoteError(-32603, message, data)), reason)
+
+    def test_the_tokens(self):
+        for usage, tokens in (({"totalTokens": 7, "inputTokens": 5}, 7), ({"inputTokens": 5, "outputTokens": 2}, 7),
+                              ({"totalTokens": 0}, None), ({"totalTokens": "7"}, None), (None, None), ([], None)):
+            with self.subTest(usage):
+                self.assertEqual(asked.tokens({"usage": usage}), tokens)
+
+
+if __name__ == "__main__":
+    unittest.main()

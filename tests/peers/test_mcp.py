@@ -1,0 +1,247 @@
+"""MCP servers as their client meets them: real programs, good and bad."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import unittest
+
+from mm.cancel import Cancel, Cancelled
+from mm.peers import mcp
+from tests.peers.mcp_servers import McpTest, fake
+from tests.wire.connection import in_thread
+
+STATELESS = "io.modelcontextprotocol/protocolVersion"
+
+
+class TheStart(McpTest):
+    def test_either_way_and_any_known_revision_leads_to_the_tools(self):
+        cases = {"new": fake(), "stateless": fake("stateless"), "batch": fake("batch")}
+        cases.update(("r%d" % number, fake("revision=" + revision)) for number, revision in enumerate(mcp.REVISIONS))
+        servers = self.servers(**cases)
+        for name in cases:
+            with self.subTest(name):
+                offers = {offer.name: offer for offer in servers.tools() if offer.server.name == name}
+                self.assertIn("echo", offers)
+                self.assertEqual(offers["echo"].description, "Does echo")
+                answer = offers["echo"].server.call("echo", {"text": "héllo"}, Cancel(), None)
+                self.assertEqual(answer["content"], [{"type": "text", "text": "héllo"}])
+        self.assertEqual([offer.server.name for offer in servers.tools() if offer.name == "echo"], list(cases))
+        self.assertEqual(self.log, ["mcp: waiting for " + ", ".join(cases)])
+
+    def test_the_handshake_ends_with_initialized_and_the_other_way_says_all_in_every_request(self):
+        servers = self.servers(a=fake(), b=fake("stateless"))
+        heard, meta = {}, {}
+        for offer in servers.tools():
+            if offer.name in ("heard", "meta"):
+                told = json.loads(offer.server.call(offer.name, {}, Cancel(), None)["content"][0]["text"])
+                (heard if offer.name == "heard" else meta)[offer.server.name] = told
+        self.assertEqual([[each["method"] for each in heard[name]] for name in "ab"], [["notifications/initialized"], []])
+        self.assertEqual(list(meta["a"]), ["progressToken"])
+        self.assertEqual(meta["b"][STATELESS], "2026-07-28")
+        self.assertEqual(meta["b"]["io.modelcontextprotocol/clientCapabilities"], {})
+        self.assertIn("progressToken", meta["b"])
+
+    def test_a_server_that_does_not_start_is_one_line_and_no_exception(self):
+        servers = self.servers(
+            missing=fake()._replace(argv=("no-such-program-anywhere",)), exits=fake("exit"), refuses=fake("refuse"),
+            future=fake("revision=2099-01-01"), good=fake())
+        self.assertEqual({offer.server.name for offer in servers.tools()}, {"good"})
+        self.assertEqual(sorted(line for line in self.log if not line.startswith("mcp: waiting")), [
+            "mcp exits: the server ended (exit code 3): no licence found",
+            "mcp future: it speaks MCP 2099-01-01, which mm does not know",
+            "mcp missing: cannot start no-such-program-anywhere: No such file or directory",
+            "mcp refuses: initialize failed: no licence",
+        ])
+        servers.close()
+        self.assert_nothing_left("missing", "exits", "refuses", "future", "good")
+
+    def test_a_server_that_does_not_answer_is_one_line(self):
+        servers = self.servers(seconds=0.3, silent=fake("silent"), deaf=fake("deaf"))
+        self.assertEqual(servers.tools(), ())
+        self.assertEqual(sorted(self.log[1:]), ["mcp deaf: it did not answer within 0.3 s", "mcp silent: it did not answer within 0.3 s"])
+
+    def test_the_list_comes_in_pages_twenty_at_most(self):
+        servers = self.servers(few=fake("pages=4"), endless=fake("pages=1000"))
+        count = len([offer for offer in servers.tools() if offer.server.name == "few"])
+        self.assertEqual(count, 12)
+        self.assertIn("mcp endless: it lists more than 20 pages of tools, the rest is left out", self.log)
+
+    def test_only_the_tools_that_are_named_are_offered(self):
+        servers = self.server(tools=("echo", "nothing"))
+        self.assertEqual([offer.name for offer in servers.tools()], ["echo"])
+        self.assertIn('mcp fake: it has no tool "nothing", which mcp.fake.tools names', self.log)
+
+    def test_environment_and_folder(self):
+        environ = {"MM_API_KEY": "secret", "KEPT": "yes", "OTHER": "outer"}
+        servers = self.servers(environ=environ, fake=fake(env={"OTHER": "inner"}))
+        seen = json.loads(self.text(servers, "environment"))
+        self.assertEqual((seen.get("MM_API_KEY"), seen["KEPT"], seen["OTHER"]), (None, "yes", "inner"))
+        self.assertEqual(seen["CWD"], self.folder)
+
+    def test_the_first_turn_waits_a_moment_and_the_late_come_with_the_next_conversation(self):
+        servers = self.servers(ready=False, late=fake("slow=0.6"), good=fake())
+        self.wait_for(lambda: servers._servers[1].settled)
+        servers.ready(Cancel(), 0.1)
+        self.assertEqual({offer.server.name for offer in servers.tools()}, {"good"})
+        self.assertIn("mcp late: it is still starting; its tools are there after /new", self.log)
+        servers.ready(Cancel())
+        self.assertEqual({offer.server.name for offer in servers.tools()}, {"good"}, "the list is frozen")
+        servers.renew()
+        servers.ready(Cancel())
+        self.assertEqual([offer.server.name for offer in servers.tools() if offer.name == "echo"], ["late", "good"])
+
+    def test_a_server_that_is_asked_for_its_tools_again_takes_no_call(self):
+        servers = self.servers(fake=fake("slow=0.2"))
+        with self.assertRaises(mcp.Failure):
+            self.call(servers, "die")
+        self.text(servers, "change")
+        with self.assertRaises(mcp.Failure):
+            self.call(servers, "die")
+        servers.renew()
+        with self.assertRaises(mcp.Failure) as caught:
+            self.call(servers, "echo", text="?")
+        self.assertEqual(str(caught.exception), "mcp fake: it is still starting, try again")
+        servers.ready(Cancel())
+        self.assertEqual(self.text(servers, "echo", text="now"), "now")
+
+    def test_the_wait_can_be_cancelled(self):
+        servers, cancel = self.servers(ready=False, late=fake("silent")), Cancel()
+        wait = in_thread(servers.ready, cancel, 20)
+        cancel.cancel()
+        self.assertIsInstance(wait(), Cancelled)
+
+    def test_a_changed_list_is_said_and_taken_over_with_the_next_conversation(self):
+        servers = self.server()
+        self.text(servers, "change")
+        self.assertNotIn("new", [offer.name for offer in servers.tools()])
+        self.assertIn("mcp fake: its tools have changed; /new takes them over", self.log)
+        servers.renew()
+        servers.ready(Cancel())
+        self.assertEqual(self.text(servers, "new"), "new")
+
+
+class ACall(McpTest):
+    def test_the_server_may_ask_back(self):
+        answers = json.loads(self.text(self.server(), "ask"))
+        self.assertEqual([answer.get("result") for answer in answers], [{}, None, None])
+        self.assertEqual([answer.get("error", {}).get("code") for answer in answers], [None, -32601, -32601])
+
+    def test_an_error_is_its_message(self):
+        servers = self.server()
+        offer = servers.tools()[0]
+        with self.assertRaises(mcp.Failure) as caught:
+            offer.server.call("nonsense", {}, Cancel(), None)
+        self.assertEqual(str(caught.exception), "mcp fake: nonsense failed: Unknown tool: nonsense")
+
+    def test_a_call_that_asks_for_input_fails(self):
+        with self.assertRaises(mcp.Failure) as caught:
+            self.call(self.server(), "answer", resultType="input_required", inputRequests={})
+        self.assertEqual(str(caught.exception), "mcp fake: answer asks for more than a tool call can give, which mm does not support")
+
+    def test_progress_is_told_and_gives_more_time(self):
+        servers = self.server(timeout=0.7)
+        self.assertEqual(self.text(servers, "slow", steps=3, gap=0.3), "done")
+        self.assertEqual(self.said[:2], ["1/3 at it", "2/3 at it"])
+
+    def test_silence_ends_a_call_and_its_late_answer_is_ignored(self):
+        servers = self.server(timeout=0.4)
+        with self.assertRaises(mcp.Failure) as caught:
+            self.call(servers, "slow", steps=1, gap=0.5)
+        self.assertEqual(str(caught.exception), "mcp fake: no word of slow for 0.4 s, it was cancelled")
+        time.sleep(0.2)
+        self.assertEqual(self.text(servers, "echo", text="next"), "next")
+        self.assert_cancelled(servers, "timeout")
+
+    def test_a_cancel_ends_a_call_and_tells_the_server(self):
+        servers, cancel = self.server(), Cancel()
+        wait = in_thread(lambda: self.call(servers, "never", cancel))
+        time.sleep(0.1)
+        cancel.cancel()
+        self.assertIsInstance(wait(), Cancelled)
+        self.assert_cancelled(servers, "cancelled")
+
+    def assert_cancelled(self, servers, reason):
+        notice = json.loads(self.text(servers, "heard"))[-1]
+        self.assertEqual((notice["method"], notice["params"]["reason"]), ("notifications/cancelled", reason))
+        self.assertIsInstance(notice["params"]["requestId"], int)
+
+    def test_no_progress_gives_more_time_than_there_is_in_all(self):
+        patience = mcp._Patience(1, 0.02, self.said.append, total=0.1)
+        while patience.left() > 0:
+            patience.heard("still")
+            time.sleep(0.005)
+        self.assertEqual(patience.why("dig"), "dig was cancelled after 0.1 s")
+        self.assertEqual(set(self.said), {"still"})
+
+    def test_what_stands_between_the_messages_does_no_harm(self):
+        for words in (("noise",), ("twice",), ("flood",), ("batch", "noise", "twice", "stateless")):
+            with self.subTest(words):
+                servers = self.server(*words)
+                self.assertEqual([self.text(servers, "echo", text=str(number)) for number in range(5)], list("01234"))
+        self.assertIn("[mcp fake] Server is up!", self.log)
+        self.assertIn("[mcp fake] [info] listening", self.log)
+        self.assertIn("[mcp fake] " + "x" * 200 + "…", self.log)
+        self.assertIn("[mcp fake] more such lines are not shown", self.log)
+        self.assertLess(len(self.log), 60)
+
+
+class ADeath(McpTest):
+    def failure(self, servers, tool, **arguments):
+        with self.assertRaises(mcp.Failure) as caught:
+            self.call(servers, tool, **arguments)
+        return str(caught.exception)
+
+    def test_it_ends_the_call_and_the_next_one_starts_it_again_three_times_in_all(self):
+        servers = self.server()
+        ended = "mcp fake: the server ended (exit code 7): out of luck"
+        for _ in range(2):
+            self.assertEqual(self.failure(servers, "die", code=7), ended)
+            self.assertEqual(self.text(servers, "echo", text="again"), "again")
+        self.assertEqual(self.failure(servers, "die", code=7), ended)
+        for _ in range(2):
+            self.assertEqual(self.failure(servers, "echo", text="?"), "mcp fake is off after 3 failures")
+        self.wait_for(lambda: self.log.count(ended) == 3)
+        self.assert_nothing_left("fake")
+
+    def test_one_that_leaves_its_stdout_to_a_child_is_dead_too(self):
+        servers = self.server(timeout=0.3)
+        self.assertEqual(self.failure(servers, "leave a child"), "mcp fake: no word of leave a child for 0.3 s, it was cancelled")
+        self.assertEqual(self.text(servers, "echo", text="again"), "again")
+        servers.close()
+        self.assert_nothing_left("fake")
+
+    def test_a_line_without_an_end_ends_it(self):
+        servers = self.server()
+        self.assertEqual(self.failure(servers, "long line"), "mcp fake: the server ended (a line over 16.0 MB)")
+        self.assertEqual(self.text(servers, "echo", text="again"), "again")
+
+    def test_closing_ends_a_call_and_the_one_that_stays(self):
+        deaf = in_thread(self.stop_reading, self.servers(deaf=fake()))  # takes its time too
+        servers = self.server("stubborn")
+        wait = in_thread(lambda: self.call(servers, "never"))
+        self.wait_for(lambda: servers.tools()[0].server._patience)
+        servers.close()
+        self.assertIsInstance(wait(), Cancelled)
+        self.assertIsInstance(in_thread(lambda: self.call(servers, "echo", text="?"))(), Cancelled)
+        self.assert_nothing_left("fake")
+        self.assertEqual([line for line in self.log if "waiting" not in line], [])
+        self.assertEqual(deaf(), ["bye", "mcp deaf: the server ended (it closed its input)", "again"])
+
+    def stop_reading(self, servers):
+        return [self.text(servers, "stop reading"), self.failure(servers, "echo", text="?"), self.text(servers, "echo", text="again")]
+
+    def test_a_cancelled_restart_is_no_failure(self):
+        servers = self.server("slow=0.2")
+        self.failure(servers, "die")
+        for _ in range(4):
+            cancel = Cancel()
+            wait = in_thread(lambda: self.call(servers, "echo", cancel, text="?"))
+            threading.Timer(0.05, cancel.cancel).start()
+            self.assertIsInstance(wait(), Cancelled)
+        self.assertEqual(self.text(servers, "echo", text="again"), "again")
+
+
+if __name__ == "__main__":
+    unittest.main()

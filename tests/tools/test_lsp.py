@@ -1,0 +1,527 @@
+"""lsp, with a real server of a toy language: what is asked of it, what the model reads, and what a rename leaves on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import stat
+import sys
+import threading
+import time
+import unittest
+
+from mm import config, events
+from mm.cancel import Cancel, Cancelled
+from mm.peers import lsp as client
+from mm.peers import lsp_files, program
+from mm.tools import lsp, registry
+from mm.tools.arguments import parse_arguments
+from mm.tools.tool import ToolError
+from tests import support
+from tests.tools.calls import ToolTest
+
+SERVER = os.path.join(support.PROJECT, "tests", "fakes", "lsp_server.py")
+GREET = "# greet is a name\r\ndef greet name\r\n😀é greet x greet\r\n"
+USE = "def use x\n  greet x\n"
+
+
+class LspTest(ToolTest):
+    """A folder with two files of the toy language; serve() makes the tool."""
+
+    def setUp(self):
+        super().setUp()
+        self.limit(client, SETTLE=0.05)  # the toy server says at once that it is indexing
+        self.limit(lsp_files, QUIET=0.02, QUIET_EMPTY=0.05)
+        self.put("a.toy", GREET)
+        self.put("b.toy", USE)
+        self.log = self.path("log")
+        self.tool = self.serve()
+
+    def serve(self, **options):
+        """The tool whose server has these options (fakes.lsp_server.OPTIONS), in a new space."""
+        command = [sys.executable, "-I", "-S", SERVER, json.dumps(dict(options, log=self.log))]
+        self.space = self.new_space(lsp={"toy": {"command": command, "extensions": [".toy"]}})
+        self.addCleanup(self.space.close)
+        self.tool = lsp.tool(self.space.config, self.folder, {"PATH": os.environ["PATH"]})
+        return self.tool
+
+    def prepare(self, action, **arguments):
+        return self.tool.prepare(parse_arguments(self.tool, dict(arguments, action=action)), self.space)
+
+    def ask(self, action, cancel=None, **arguments):
+        """What the model reads."""
+        try:
+            return self.prepare(action, **arguments).run(cancel or Cancel(), None).output
+        except ToolError as error:
+            return str(error)
+
+    def told(self, method):
+        """The params of all that the server was told under this name."""
+        with open(self.log, encoding="utf-8") as file:
+            return [entry.get("params") for entry in map(json.loads, file) if entry.get("method") == method]
+
+    def until(self, happened):
+        deadline = time.monotonic() + support.DEADLINE
+        while not happened() and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def limit(self, room, **limits):
+        """Shorter limits for this test."""
+        for name, value in limits.items():
+            self.addCleanup(setattr, room, name, getattr(room, name))
+            setattr(room, name, value)
+
+
+class Navigation(LspTest):
+    def test_a_definition_with_its_source_line(self):
+        self.assertEqual(self.ask("definition", path="b.toy", symbol="greet"), "a.toy:2: def greet name")
+
+    def test_columns_behind_an_emoji_and_accents(self):
+        for encoding in (None, "utf-16", "utf-32"):
+            with self.subTest(encoding):
+                self.serve(encoding=encoding)
+                self.assertEqual(self.ask("definition", path="a.toy", symbol="greet", line=3), "a.toy:2: def greet name")
+                self.assertEqual(self.ask("hover", path="a.toy", symbol="x", line=3), "```toy\ndef x\n```\n\nA name.")
+
+    def test_a_name_in_a_comment_is_passed_over(self):
+        self.assertEqual(self.ask("definition", path="a.toy", symbol="greet"), "a.toy:2: def greet name")
+        self.assertEqual(self.ask("definition", path="a.toy", symbol="greet", line=1),
+                         '[lsp: %s knows no definition of "greet" in a.toy]' % self.server_name())
+
+    def server_name(self):
+        return os.path.splitext(os.path.basename(sys.executable))[0]
+
+    def test_references_by_file(self):
+        self.put("sub/c.toy", "greet greet\n")
+        self.assertEqual(self.ask("references", path="b.toy", symbol="greet", line=2),
+                         "a.toy:2: def greet name\na.toy:3: 😀é greet x greet\nb.toy:2: greet x\nsub/c.toy:1: greet greet")
+
+    def test_many_references(self):
+        self.put("c.toy", "greet\n" * 100)
+        lines = self.ask("references", path="b.toy", symbol="greet").split("\n")
+        self.assertEqual((len(lines), lines[-1]), (51, "[… 53 more]"))
+
+    def test_a_small_window_limits_them(self):
+        self.put("c.toy", "greet some more words\n" * 100)
+        self.space.window = 100  # shown are 1000 characters, the least
+        output = self.ask("references", path="b.toy", symbol="greet")
+        self.assertLess(len(output), 1020)
+        self.assertEqual(output.split("\n")[-1], "[… %d more]" % (51 - output.count("\n")))
+
+    def test_the_symbols_of_a_file(self):
+        self.assertEqual(self.ask("symbols", path="b.toy"), "1: function use\n1:   variable x")
+        self.put("c.toy", "x\n")
+        self.assertEqual(self.ask("symbols", path="c.toy"), "[lsp: %s finds no symbols in c.toy]" % self.server_name())
+
+    def test_find(self):
+        self.assertEqual(self.ask("find", query="gre"), "a.toy:2: function greet in toy")
+        self.assertEqual(self.ask("find", symbol="us"), "b.toy:1: function use in toy")
+        self.assertEqual(self.ask("find", query="zzz"), '[lsp: nothing is named like "zzz"]')
+
+    def test_a_name_that_is_elsewhere(self):
+        self.put("c.toy", "greet\nx\nx\nx\nx\ngreet\nx\nx\nx\nx\n")
+        self.assertEqual(self.ask("definition", path="c.toy", symbol="greet", line=10), '[lsp: "greet" is not on line 10 of c.toy; it is on lines 1, 6]')
+        self.assertEqual(self.ask("definition", path="c.toy", symbol="nobody"), '[lsp: "nobody" is not in c.toy]')
+
+    def test_calls_that_lack_something(self):
+        for arguments, text in [
+            ({"action": "definition", "symbol": "x"}, '[lsp: definition needs "path"]'),
+            ({"action": "definition", "path": "a.toy"}, '[lsp: definition needs "symbol"]'),
+            ({"action": "rename", "path": "a.toy", "symbol": "x"}, '[lsp: rename needs "new_name"]'),
+            ({"action": "find"}, '[lsp: find needs "query"]'),
+            ({"action": "fly"}, "[lsp: there is no action fly. Actions: definition, references, hover, symbols, find, diagnostics, rename]"),
+            ({"action": "symbols", "path": "x.unknown"}, "[lsp: there is no language server for .unknown files. There is one for toy (%s)" % self.server_name()),
+        ]:
+            with self.subTest(arguments):
+                self.assertTrue(self.ask(**arguments).startswith(text))
+        self.assertIn("missing.toy", self.ask("symbols", path="missing.toy"))
+
+    def test_what_a_server_cannot_do(self):
+        self.serve(cannot=["hoverProvider", "workspaceSymbolProvider"])
+        name = self.server_name()
+        self.assertEqual(self.ask("hover", path="b.toy", symbol="x"), "[lsp: %s cannot do hover; use bash with grep]" % name)
+        self.assertEqual(self.ask("find", query="x"), "[lsp: %s cannot do find; use bash with grep]" % name)
+
+    def test_what_the_front_end_is_told(self):
+        action = self.prepare("definition", path="b.toy", symbol="greet")
+        self.assertEqual((action.title, action.paths, action.asks, action.kind, self.tool.kind),
+                         ("lsp: definition greet in b.toy", (self.path("b.toy"),), False, None, "read"))
+        self.assertEqual(self.prepare("find", query="x").title, "lsp: find x")
+        self.assertEqual(self.prepare("diagnostics", path="b.toy").title, "lsp: diagnostics b.toy")
+
+    def test_content_modified_is_asked_again(self):
+        self.serve(modified=2)
+        self.assertEqual(self.ask("definition", path="b.toy", symbol="greet"), "a.toy:2: def greet name")
+
+    def test_while_it_is_indexing(self):
+        self.limit(client, INDEXING_LIMIT=0.1)
+        self.serve(indexing=0.8)
+        self.assertEqual(self.ask("references", path="b.toy", symbol="use").split("\n")[-1], "[%s is still indexing: there may be more]" % self.server_name())
+        self.assertEqual(self.ask("rename", path="b.toy", symbol="greet", new_name="g"), "[lsp: %s is still indexing, try again]" % self.server_name())
+        client.INDEXING_LIMIT = 10
+        self.assertEqual(self.ask("references", path="b.toy", symbol="use"), "b.toy:1: def use x")
+
+    def test_its_own_requests_are_answered(self):
+        self.serve(asks=True)
+        self.ask("symbols", path="b.toy")
+        self.until(lambda: '"s6"' in self.get("log").decode())
+        with open(self.log, encoding="utf-8") as file:
+            answers = {entry["answer"]: entry for entry in map(json.loads, file) if "answer" in entry}
+        uri = "file://" + os.path.realpath(self.folder)
+        self.assertEqual([answers["s%d" % number]["result"] for number in range(7)],
+                         [[None, None], None, None, None, [{"uri": uri, "name": os.path.basename(self.folder)}], {"applied": False}, None])
+        self.assertEqual(answers["s6"]["error"]["code"], -32601)
+        self.assertEqual([answers["s%d" % number]["error"] for number in range(6)], [None] * 6)
+
+
+class Diagnostics(LspTest):
+    def test_errors_first_with_columns_in_characters(self):
+        self.put("c.toy", "poor x\n😀é bad\n")
+        text = "c.toy:2:4 error: bad word [7]\nc.toy:1:1 warning: poor word [7]"
+        for options in ({}, {"versions": False}, {"pull": True}, {"encoding": "utf-32"}):
+            with self.subTest(options):
+                self.serve(**options)
+                self.assertEqual(self.ask("diagnostics", path="c.toy"), text)
+
+    def test_they_are_never_those_of_an_old_text(self):
+        for options in ({"late": 0.05}, {"versions": False, "only_news": True, "clears": True, "late": 0.05}, {"versions": True, "clears": True}):
+            with self.subTest(options):
+                self.put("c.toy", "good\n")
+                self.put("d.toy", "x\n")
+                self.serve(**options)
+                clean, bad = "[lsp: %s finds no problems in c.toy]" % os.path.splitext(os.path.basename(sys.executable))[0], "c.toy:1:1 error: bad word [7]"
+                self.assertEqual(self.ask("diagnostics", path="c.toy"), clean)
+                self.put("c.toy", "bad\n")
+                self.assertEqual(self.ask("diagnostics", path="c.toy"), bad)
+                self.put("d.toy", "def bad\n")  # another file, which the server was never shown
+                self.assertEqual(self.ask("diagnostics", path="c.toy"), clean)
+                self.put("c.toy", "better\n")
+                self.assertEqual(self.ask("diagnostics", path="c.toy"), clean)
+                self.space.close()
+
+    def test_none_in_time_is_said(self):
+        self.limit(lsp_files, PATIENCE=0.3, FIRST_PATIENCE=0.3)
+        self.put("c.toy", "bad\n")
+        self.serve(publishes=False)
+        self.assertTrue(self.ask("diagnostics", path="c.toy").startswith("[lsp: no diagnostics yet from "))
+
+    def test_many(self):
+        self.put("c.toy", "bad\n" * 30)
+        lines = self.ask("diagnostics", path="c.toy").split("\n")
+        self.assertEqual((len(lines), lines[-1]), (21, "[… 10 more]"))
+
+    def test_a_path_that_the_server_writes_otherwise(self):
+        self.put("a+b é.toy", "bad\n")
+        self.assertEqual(self.ask("diagnostics", path="a+b é.toy"), "a+b é.toy:1:1 error: bad word [7]")
+
+
+class Files(LspTest):
+    def test_what_anybody_changed_is_told_before_the_question(self):
+        self.ask("symbols", path="a.toy")
+        self.ask("symbols", path="b.toy")
+        self.put("a.toy", "x\ny\ndef greet\n")
+        self.assertEqual(self.ask("definition", path="b.toy", symbol="greet"), "a.toy:3: def greet")
+        change, save = self.told("textDocument/didChange")[0], self.told("textDocument/didSave")[0]
+        self.assertEqual((change["contentChanges"], save["text"]), ([{"text": "x\ny\ndef greet\n"}], "x\ny\ndef greet\n"))
+        self.assertEqual([each["type"] for told in self.told("workspace/didChangeWatchedFiles") for each in told["changes"]], [2])
+        versions = [told["textDocument"]["version"] for told in self.told("textDocument/didOpen")] + [change["textDocument"]["version"]]
+        self.assertEqual(versions, [1, 2, 3])
+
+    def test_a_file_that_is_gone(self):
+        self.ask("symbols", path="a.toy")
+        os.unlink(self.path("a.toy"))
+        self.assertIn("knows no definition", self.ask("definition", path="b.toy", symbol="greet"))
+        self.assertEqual(len(self.told("textDocument/didClose")), 1)
+
+    def test_the_least_recent_are_closed(self):
+        self.limit(lsp_files, OPEN_FILES=2)
+        for name in ("a", "b", "c", "d"):
+            self.put(name + ".toy", "def x\n")
+            self.ask("symbols", path=name + ".toy")
+        self.assertEqual([os.path.basename(told["textDocument"]["uri"]) for told in self.told("textDocument/didClose")], ["a.toy", "b.toy"])
+
+    def test_languages_and_texts(self):
+        self.put("c.toy", "é\r\n".encode("latin-1"))
+        self.ask("symbols", path="c.toy")
+        document = self.told("textDocument/didOpen")[0]["textDocument"]
+        self.assertEqual((document["languageId"], document["text"]), ("toy", "é\r\n"))
+
+
+class Rename(LspTest):
+    def rename(self, name="welcome", path="a.toy", symbol="greet", **more):
+        return self.ask("rename", path=path, symbol=symbol, new_name=name, **more)
+
+    def texts(self):
+        return self.get("a.toy").decode(), self.get("b.toy").decode()
+
+    def test_the_dialog_comes_before_and_lists_the_files(self):
+        action = self.prepare("rename", path="a.toy", symbol="greet", new_name="welcome")
+        self.assertEqual((action.asks, action.kind, action.diff, action.title), (True, "edit", None, "lsp: rename greet to welcome in a.toy"))
+        self.assertEqual(action.text, "rename greet to welcome: 4 places in 2 files\na.toy: 3\nb.toy: 1")
+        self.assertEqual(action.paths, (self.path("a.toy"), self.path("b.toy")))
+        self.assertEqual(self.texts(), (GREET, USE))
+        result = action.run(Cancel(), None)
+        self.assertEqual((result.output, result.status), ("[renamed greet to welcome: 4 places in 2 files]\na.toy: 3\nb.toy: 1", events.COMPLETED))
+        self.assertEqual(self.texts(), ("# greet is a name\r\ndef welcome name\r\n😀é welcome x welcome\r\n", "def use x\n  welcome x\n"))
+
+    def test_all_shapes_of_an_edit(self):
+        for encoding in (None, "utf-32"):
+            self.serve(encoding=encoding)
+            for shape in ("changes", "versions", "whole"):
+                with self.subTest(shape=shape, encoding=encoding):
+                    self.put("a.toy", "def greet name\r\n😀é greet x greet\r\n")
+                    self.put("b.toy", USE)
+                    self.assertEqual(self.rename(shape), "[renamed greet to %s: 4 places in 2 files]\na.toy: 3\nb.toy: 1" % shape)
+                    self.assertEqual(self.texts(), ("def greet name\r\n😀é greet x greet\r\n".replace("greet", shape), USE.replace("greet", shape)))
+
+    def test_encodings_and_marks_stay(self):
+        self.put("c.toy", "\ufeffdef x\ngreet é\r\n".encode("utf-8"))
+        self.put("d.toy", "greet 😀\n".encode("utf-16"))
+        self.ask("symbols", path="d.toy")
+        self.rename()
+        self.assertEqual((self.get("c.toy"), self.get("d.toy")), ("\ufeffdef x\nwelcome é\r\n".encode("utf-8"), "welcome 😀\n".encode("utf-16")))
+
+    def test_what_an_encoding_cannot_hold_changes_nothing(self):
+        self.put("c.toy", "greet é\n".encode("latin-1"))
+        self.ask("symbols", path="c.toy")
+        self.assertEqual(self.rename("中"), "[lsp: c.toy is latin-1 and cannot hold '中']")
+        self.assertEqual(self.texts(), (GREET, USE))
+
+    def test_edits_that_are_refused(self):
+        name = os.path.splitext(os.path.basename(sys.executable))[0]
+        self.put("folder/x", "")
+        outside = self.put("../outside.toy", "greet\n")
+        self.addCleanup(os.unlink, outside)
+        for shape, text in [
+            ("overlap", "[lsp: %s sent edits of a.toy that overlap. Nothing was changed]" % name),
+            ("outside", "[lsp: the rename would change %s, which is outside of the working directory. Nothing was changed]" % os.path.realpath(outside)),
+            ("stale", "[lsp: %s's edit does not fit a.toy as it is now. Nothing was changed, try again]" % name),
+            ("shifted", "[lsp: %s's edit does not fit a.toy as it is now. Nothing was changed, try again]" % name),
+            ("none", '[lsp: %s: there is nothing to rename here]' % name),  # so it says of the comment, which comes first
+            ("folder", "[lsp: %s would move or delete the folder folder. Nothing was changed; use bash]" % name),
+            ("unknown", "[lsp: %s sent an edit that mm does not know (explode). Nothing was changed]" % name),
+        ]:
+            with self.subTest(shape):
+                self.assertEqual(self.rename(shape), text)
+                self.assertEqual(self.texts(), (GREET, USE))
+
+    def test_a_link_out_of_the_folder_is_refused(self):
+        elsewhere = support.scratch_folder()
+        with open(os.path.join(elsewhere, "far.toy"), "w") as file:
+            file.write("greet\n")
+        os.symlink(os.path.join(elsewhere, "far.toy"), self.path("c.toy"))
+        self.assertIn("outside of the working directory", self.rename())
+
+    def test_what_the_server_refuses(self):
+        self.put("c.toy", "# lonely\n")
+        self.assertTrue(self.rename(path="c.toy", symbol="lonely").endswith(": there is nothing to rename here]"))
+
+    def test_files_that_move_come_and_go(self):
+        self.put("greet.toy", "greet\n")
+        os.chmod(self.path("greet.toy"), 0o750)
+        self.put("old.toy", "x\n")
+        self.serve(rename="move")
+        action = self.prepare("rename", path="a.toy", symbol="greet", new_name="welcome")
+        self.assertEqual(action.text, "rename greet to welcome: 7 places in 6 files\na.toy: 3\nb.toy: 1\nmoved/welcome.toy: moved from greet.toy, 1\n"
+                                      "made.toy: new, 1\nold.toy: deleted")
+        action.run(Cancel(), None)
+        self.assertEqual((self.get("moved/welcome.toy"), self.get("made.toy")), (b"welcome\n", b"# welcome\n"))
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("moved/welcome.toy")).st_mode), 0o750)
+        self.assertEqual([os.path.exists(self.path(name)) for name in ("greet.toy", "old.toy")], [False, False])
+        self.assertEqual(self.ask("definition", path="b.toy", symbol="welcome"), "a.toy:2: def welcome name")
+
+    def test_a_file_that_changed_in_the_meantime_stops_all(self):
+        action = self.prepare("rename", path="a.toy", symbol="greet", new_name="welcome")
+        self.put("b.toy", "def use y\n  greet y\n")
+        with self.assertRaises(ToolError) as caught:
+            action.run(Cancel(), None)
+        self.assertEqual(str(caught.exception), "[lsp: b.toy changed while waiting for permission. Read it again.]")
+        self.assertEqual(self.texts(), (GREET, "def use y\n  greet y\n"))
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_a_file_that_may_not_be_written_stops_all(self):
+        os.chmod(self.path("b.toy"), 0o400)
+        self.assertEqual(self.rename(), "[lsp: b.toy is read-only]")
+        self.assertEqual(self.texts(), (GREET, USE))
+
+    def test_a_failure_midway_puts_back_what_was_written(self):
+        self.put("c.toy", "greet\n" * 2000)
+        self.put("greet.toy", "greet\n")
+        self.put("old.toy", "x\n")
+        os.chmod(self.path("a.toy"), 0o640)
+        self.serve(rename="move")
+        before = {name: self.get(name) for name in os.listdir(self.folder) if name.endswith(".toy")}
+        action = self.prepare("rename", path="a.toy", symbol="greet", new_name="welcome")
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10000, limits[1]))  # the third file is larger
+        try:
+            with self.assertRaises(ToolError) as caught:
+                action.run(Cancel(), None)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        self.assertEqual(str(caught.exception), "[lsp: c.toy: File too large]\n[nothing was changed: what had been written was put back]")
+        self.assertEqual({name: self.get(name) for name in os.listdir(self.folder) if name.endswith(".toy")}, before)
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("a.toy")).st_mode), 0o640)
+
+    def test_the_model_knows_of_the_files_what_it_knew(self):
+        self.output("read_file", path="a.toy")
+        self.rename()
+        self.assertTrue(self.output("write_file", path="a.toy", content="x\n").startswith("[wrote a.toy"))
+        self.assertIn("you have", self.output("write_file", path="b.toy", content="x\n"))
+
+    def output(self, name, **arguments):
+        tool = registry.find(registry.built_in(self.space.config), name)
+        try:
+            return tool.prepare(parse_arguments(tool, arguments), self.space).run(Cancel(), None).output
+        except ToolError as error:
+            return str(error)
+
+    def test_one_after_the_other(self):
+        self.assertIn("4 places", self.rename("one"))
+        self.assertIn("4 places", self.rename("two", symbol="one"))
+        self.assertEqual(self.texts(), (GREET.replace("greet", "two").replace("# two", "# greet"), USE.replace("greet", "two")))
+
+
+class Hostile(LspTest):
+    """One line, in time, and nothing is left behind."""
+
+    def setUp(self):
+        super().setUp()
+        self.limit(program, GRACE=0.2)
+        self.name = os.path.splitext(os.path.basename(sys.executable))[0]
+
+    def define(self, **more):
+        return self.ask("definition", path="b.toy", symbol="greet", **more)
+
+    def left(self):
+        """The servers' threads that are left once they have had time to end."""
+        own = lambda: [thread.name for thread in threading.enumerate() if thread.name.startswith("lsp ")]
+        self.space.close()
+        self.until(lambda: not own())
+        return own()
+
+    def test_servers_that_do_not_do_what_they_should(self):
+        for options, texts in [
+            ({"hostile": "exit at once", "stderr": "no\n\x1b[31mlicence"}, ["[lsp: %s did not start: it ended (exit code 3): licence]"] * 2),
+            ({"hostile": "refuses"}, ["[lsp: %s did not start: no licence]"] * 2),
+            ({"hostile": "exit"}, ["[lsp: %s ended (exit code 7): the end is near]"] * 3 + ["[lsp: %s is off after 3 failures]"]),
+            ({"hostile": "huge"}, ["[lsp: %s ended (a line over 16.0 MB)]"]),
+            ({"hostile": "twice"}, ["a.toy:2: def greet name"] * 2),
+            ({"hostile": "noise"}, ["a.toy:2: def greet name"]),
+            ({"hostile": "flood"}, ["a.toy:2: def greet name"]),
+        ]:
+            with self.subTest(options):
+                self.serve(**options)
+                for text in texts:
+                    self.assertEqual(self.define(), text % self.name if "%" in text else text)
+                self.assertEqual(self.left(), [])
+
+    def test_servers_that_never_answer(self):
+        self.limit(client, FIRST_LIMIT=1)
+        for hostile, text in [("silent at once", "[lsp: %s did not start: it did not answer in 1 s]"),
+                              ("silent", "[lsp: %s is still indexing, try again]")]:
+            with self.subTest(hostile):
+                self.serve(hostile=hostile)
+                self.assertEqual(self.define(), text % self.name)
+                self.assertEqual(self.left(), [])
+
+    def test_an_answer_that_does_not_come_later_on(self):
+        self.serve(hostile="silent")
+        self.ask("symbols", path="b.toy")
+        self.limit(client, LIMIT=0.3)
+        self.assertEqual(self.define(), "[lsp: %s did not answer in 0.3 s]" % self.name)
+
+    def test_a_server_that_cannot_be_started(self):
+        broken = self.put("server", "no program")
+        os.chmod(broken, 0o755)
+        self.space = self.new_space(lsp={"toy": {"command": broken, "extensions": [".toy"]}})
+        self.tool = lsp.tool(self.space.config, self.folder, {"PATH": os.defpath})
+        self.assertTrue(self.define().startswith("[lsp: server did not start: "))
+
+    def test_one_that_does_not_read(self):
+        self.limit(client, LIMIT=0.5)
+        self.put("b.toy", "greet " * 50000)
+        self.serve(hostile="deaf")
+        self.assertEqual(self.define(), "[lsp: %s does not read what it is told]" % self.name)
+        self.assertEqual(self.left(), [])
+
+    def cancelled(self, told, call=None, **options):
+        """Seconds from the cancel, a moment after the server was told something, to the end of the call."""
+        self.serve(**options)
+        cancel, at = self.space.cancel, []
+
+        def interrupt():
+            self.until(lambda: os.path.exists(self.log) and self.told(told))
+            time.sleep(0.1)
+            at.append(time.monotonic())
+            cancel.cancel()
+
+        threading.Thread(target=interrupt, daemon=True).start()
+        with self.assertRaises(Cancelled):
+            (call or self.define)(cancel=cancel)
+        seconds = time.monotonic() - at[0]
+        self.space.close()
+        return seconds
+
+    def test_every_wait_can_be_cancelled(self):
+        for told, options in [("initialize", {"hostile": "silent at once"}), ("textDocument/definition", {"hostile": "silent"}),
+                              ("textDocument/didOpen", {"indexing": 20}), ("initialized", {"hostile": "deaf"})]:
+            with self.subTest(options):
+                if options.get("hostile") == "deaf":
+                    self.put("b.toy", "greet " * 50000)
+                if os.path.exists(self.log):
+                    os.unlink(self.log)
+                self.assertLess(self.cancelled(told, **options), 0.3)
+                if told == "textDocument/definition":
+                    self.until(lambda: self.told("$/cancelRequest"))
+                    self.assertEqual(len(self.told("$/cancelRequest")), 1)
+        self.assertEqual(self.left(), [])
+
+    def test_a_rename_can_be_cancelled_before_its_dialog(self):
+        rename = lambda cancel: self.prepare("rename", path="a.toy", symbol="greet", new_name="x")
+        self.assertLess(self.cancelled("textDocument/didOpen", rename, indexing=20), 0.3)
+        self.assertEqual(self.get("a.toy").decode(), GREET)
+
+    def test_it_ends_with_the_session_and_starts_again(self):
+        self.define()
+        self.assertEqual(self.left(), [])
+        self.assertEqual([len(self.told(name)) for name in ("shutdown", "exit")], [1, 1])
+        self.assertEqual(self.define(), "a.toy:2: def greet name")
+        self.assertEqual(self.left(), [])
+
+
+class TheTool(LspTest):
+    def offered(self, environ=None, **overrides):
+        return lsp.tool(config.load(self.folder, {"HOME": self.path("home")}, None, overrides), self.folder, environ or {"PATH": self.path("bin")})
+
+    def program(self, name):
+        os.chmod(self.put("bin/" + name, "#!/bin/sh\n"), 0o755)
+
+    def test_only_where_the_folder_has_a_language_with_a_server(self):
+        self.program("pylsp")
+        self.assertIsNone(self.offered())
+        self.put("src/a.py", "")
+        self.assertIsNotNone(self.offered())
+        self.assertIsNone(self.offered({"PATH": self.path("elsewhere")}))
+        self.assertIsNone(self.offered(lsp=False))
+        self.put("b.go", "")
+        self.assertIsNone(self.offered({"PATH": "bin"}))  # the project's own program
+
+    def test_without_yolo_only_in_a_trusted_folder(self):
+        self.program("pylsp")
+        self.put("a.py", "")
+        self.assertIsNone(self.offered(yolo=False))
+        self.put(".mm/config.json", "{}")
+        from mm import trust
+
+        trust.trust(self.folder, {"HOME": self.path("home")})
+        self.assertIsNotNone(self.offered(yolo=False))
+        sub = self.path("sub")
+        self.put("sub/a.py", "")
+        settings = config.load(self.folder, {"HOME": self.path("home")}, None, {"yolo": False})
+        self.assertIsNone(lsp.tool(settings, sub, {"PATH": self.path("bin"), "HOME": self.path("home")}))
+
+    def test_it_is_small(self):
+        self.assertLessEqual(len(json.dumps(registry.to_wire([self.tool])[0], ensure_ascii=False, separators=(",", ":"))), 900)
+        self.assertEqual(registry.call_title(self.tool, {"action": "find", "query": "x"}), "lsp: find x")
