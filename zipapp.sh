@@ -9,7 +9,7 @@
 # MM_PYTHONS=/path/a:/path/b names the interpreters instead; the first one does the building.
 #
 # Byte code comes in parts: what `mm -acp` imports until it has answered `initialize`, what a session adds to that, what a
-# configuration file, what the first prompt and what sessions on disk. Each is one marshalled dictionary, because an entry for
+# configuration file and what the first prompt. Each is one marshalled dictionary, because an entry for
 # each room would make the archive half as large again and a start a sixth slower. It has no docstrings, annotations or columns,
 # which nothing in mm reads.
 #
@@ -45,12 +45,14 @@ import ast, json, os, shutil, subprocess, sys, tempfile, zipfile
 PARTS = {"start": ("mm.cli", "mm.config", "mm.fronts.acp.server"),
          "session": ("mm.engine.agent", "mm.fronts.acp.open_session"),
          "settings": ("mm.config_file", "mm.schema", "mm.trust", "mm.entries", "mm.regular_file"),
-         "prompt": ("mm.fronts.acp.prompting", "mm.model.servers"),
-         "kept": ("mm.conversation.store", "mm.fronts.acp.replay")}
+         "prompt": ("mm.fronts.acp.prompting", "mm.model.servers")}
 
-# Left to the sources all the same, for the archive's size: the tools on files, some 20 ms once a process.
-SOURCES_DO = ("mm.tools.files", "mm.tools.matching", "mm.tools.similar", "mm.tools.edit_file", "mm.tools.read_file",
-              "mm.tools.write_file")
+# Left to the sources all the same, for the archive's size: what most turns do not need, and what the first prompt can wait for,
+# some 30 ms once a process.
+SOURCES_DO = ("mm.conversation.compaction", "mm.engine.compact", "mm.engine.hooks", "mm.model.dialects", "mm.model.failures",
+              "mm.model.makes", "mm.model.markup", "mm.model.mending", "mm.model.question", "mm.model.retries",
+              "mm.model.servers", "mm.tools.ask_user", "mm.tools.edit_file", "mm.tools.fetch_content", "mm.tools.files",
+              "mm.tools.matching", "mm.tools.plan", "mm.tools.read_file", "mm.tools.similar", "mm.tools.write_file")
 
 # Runs in every interpreter that might be used.
 IDENTIFY = "import json, sys; print(json.dumps([sys.version_info[:], sys.implementation.cache_tag, sys.executable]))"

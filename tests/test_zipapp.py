@@ -18,7 +18,7 @@ from tests import support
 from tests.test_layout import START_ROOMS
 
 # How the names of this Python's byte code begin.
-PARTS = ("start", "session", "settings", "prompt", "kept")
+PARTS = ("start", "session", "settings", "prompt")
 OURS = "%s.%d." % (sys.implementation.cache_tag, int.from_bytes(importlib.util.MAGIC_NUMBER[:2], "little"))
 
 # Bytes of the whole product with the byte code of five Pythons. The benchmark has the limit of the day.

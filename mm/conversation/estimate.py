@@ -43,6 +43,17 @@ def of_prompt(system: str, wire_tools: list) -> float:
     return PER_MESSAGE + tokens(system) + (tokens(json.dumps(wire_tools, ensure_ascii=False)) if wire_tools else 0)
 
 
+def reserve(config, window: int) -> int:
+    """Tokens of the window that are kept free for the answer."""
+    wanted = config.context_reserve
+    return min(min(4096, window // 8) if wanted is None else wanted, window // 2)
+
+
+def limit(config, window: int) -> int:
+    """Tokens up to which a conversation is left as it is."""
+    return min(round(config.context_threshold * window), window - reserve(config, window))
+
+
 class Meter:
     """How much of the window one session uses. Belongs to the thread that runs the session's turn.
 

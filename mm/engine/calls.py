@@ -14,7 +14,7 @@ import time
 from mm.cancel import Cancel, Cancelled
 from mm.conversation import history
 from mm.diff import capped
-from mm.engine import hooks, loops
+from mm.engine import loops, verdict as verdicts
 from mm.engine.gate import rejection
 from mm.events import FAILED, Permission, ToolEnded, ToolOutput, ToolPending, ToolStarted
 from mm.text import one_line
@@ -106,17 +106,17 @@ class Calls:
         self.malformed = 0
         verdict = self._session.hooks.run("preToolCall", self._cancel, tool.name, values, call_id=ref)
         if verdict.denied:
-            self._announce(ref, tool.name, hooks.DENIED_TITLE % tool.name, tool.kind, values)
-            return _failed(hooks.DENIED % verdict.reason)
+            self._announce(ref, tool.name, verdicts.DENIED_TITLE % tool.name, tool.kind, values)
+            return _failed(verdicts.DENIED % verdict.reason)
         if verdict.arguments is None:
             return self._make(ref, tool, values)
         try:
             values = parse_arguments(tool, verdict.arguments)
         except BadArguments as problem:
             self._announce(ref, tool.name, tool.name, tool.kind, verdict.arguments)
-            return _failed("%s\n%s" % (hooks.ARGUMENTS_CHANGED, problem))
+            return _failed("%s\n%s" % (verdicts.ARGUMENTS_CHANGED, problem))
         result = self._make(ref, tool, values)
-        return result._replace(output="%s\n%s" % (hooks.ARGUMENTS_CHANGED, result.output))
+        return result._replace(output="%s\n%s" % (verdicts.ARGUMENTS_CHANGED, result.output))
 
     def _make(self, ref: str, tool, values: dict) -> Result:
         """Prepares the call, asks for permission and runs it."""
@@ -164,7 +164,7 @@ class Calls:
         verdict = self._session.hooks.run("postToolCall", self._cancel, tool.name, values, call_id=ref, output=result.output,
                                           status=result.status, duration_ms=round(self._seconds * 1000))
         if verdict.denied:
-            result = Result(hooks.HIDDEN % verdict.reason, result.status, None, False)
+            result = Result(verdicts.HIDDEN % verdict.reason, result.status, None, False)
         return _with_line(result, verdict.context) if verdict.context else result
 
     def _announce(self, ref: str, name: str, title: str, kind: str, arguments: dict, paths=()) -> ToolPending:

@@ -15,7 +15,7 @@ import time
 from collections import namedtuple
 
 from mm import log
-from mm.conversation import compaction, history
+from mm.conversation import compaction, estimate, history
 from mm.errors import UserError
 from mm.events import Text, Thought
 from mm.model import chat
@@ -91,14 +91,14 @@ class Compactor:
         An attempt may fail twice in a turn; then the turn may go on while the next request still fits.
         """
         window, used = self._agent.window.size, self._session.meter.used(self._session.messages)
-        if not window or used <= self._limit(window):
+        if not window or used <= estimate.limit(self._agent.config, window):
             return None
         outcome = None
         if self._failures < FAILURES:
-            outcome = self._shorten(used, self._limit(window), window)
+            outcome = self._shorten(used, estimate.limit(self._agent.config, window), window)
             if outcome.changed or self._failures < FAILURES:
                 return outcome
-        if used <= window - self._reserve(window):
+        if used <= window - estimate.reserve(self._agent.config, window):
             return outcome
         return Outcome(outcome.line if outcome else "", stop=NO_LONGER_FITS % (used, window))
 
@@ -121,7 +121,7 @@ class Compactor:
         if not self._was_refused:
             self._was_refused = True
             aim = round(AFTER_REFUSAL * used)
-            limit = min(aim, self._limit(window)) if window else aim
+            limit = min(aim, estimate.limit(self._agent.config, window)) if window else aim
             outcome = self._shorten(used, limit, window or used, refused=True)
         if outcome.changed:
             return outcome
@@ -135,14 +135,6 @@ class Compactor:
             return False
         window, used = self._agent.window.size, self._session.meter.used(self._session.messages)
         return used >= (SUSPICIOUS * window if window else SUSPICIOUS_TOKENS)
-
-    def _reserve(self, window: int) -> int:
-        reserve = self._agent.config.context_reserve
-        return min(min(4096, window // 8) if reserve is None else reserve, window // 2)
-
-    def _limit(self, window: int) -> int:
-        """Tokens up to which nothing is done."""
-        return min(round(self._agent.config.context_threshold * window), window - self._reserve(window))
 
     def _shorten(self, used: int, limit: int, window: int, refused: bool = False) -> Outcome:
         """Steps A, B and C: old outputs are left out, and if that is not enough, a summary is made.
@@ -215,7 +207,7 @@ class Compactor:
                     raise
                 log.line("compact: %s; asking once more, with a transcript" % problem)
         text = compaction.instructions(compaction.has_summary(plan.summarised), words)
-        room = window - self._reserve(window) if window else AFTER_REFUSAL * used
+        room = window - estimate.reserve(self._agent.config, window) if window else AFTER_REFUSAL * used
         room = min(room, AFTER_REFUSAL * used) if refused else room
         return self._answer(compaction.transcript_request(plan.summarised, text, int(room / session.meter.ratio)), [])
 

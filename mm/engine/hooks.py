@@ -13,22 +13,12 @@ import json
 import os
 import re
 import time
-from collections import namedtuple
 
 from mm import log
 from mm.cancel import Cancel
+from mm.engine.verdict import NOTHING, Verdict
 from mm.secrecy import without_own
 from mm.text import clean_terminal, cut_middle, one_line, replace_surrogates
-
-# What the model, or for userPrompt the user, reads after a denial; each takes the reason.
-DENIED = "[denied by a hook: %s]"
-HIDDEN = "[hidden by a hook: %s]"
-# The title of a denied call; takes the tool's name.
-DENIED_TITLE = "%s — denied by a hook"
-# The first line of a result whose arguments a hook replaced.
-ARGUMENTS_CHANGED = "[a hook changed the arguments]"
-# How often in a turn a turnEnd hook may send the model on.
-TURN_END_LIMIT = 3
 
 VERSION = 1
 NO_REASON = "denied"
@@ -49,11 +39,6 @@ TAKES_TEXT = frozenset({"sessionStart", "userPrompt"})
 
 FILE_TOOLS = ("read_file", "write_file", "edit_file")
 VARIABLES = ("MM_EVENT", "MM_TOOL", "MM_SESSION", "MM_CWD", "MM_COMMAND", "MM_PATH")
-
-# What the hooks of an event said. `reason` and `context` are "" where there is none; `arguments` a dict in the place of
-# the call's, not yet checked against the tool, or None.
-Verdict = namedtuple("Verdict", "denied reason context arguments")
-NOTHING = Verdict(False, "", "", None)
 
 
 class HookFailed(Exception):

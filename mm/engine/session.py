@@ -65,13 +65,17 @@ class Session:
             self._gather_tools(cancel, window)
 
     def _begin(self, cancel, window: int) -> None:
-        from mm.engine.hooks import Hooks
+        from mm.engine.verdict import NoHooks
         from mm.engine.prompt import system_prompt
         from mm.skills import catalogue
         from mm.tools.workspace import Workspace
 
         config = self._config
-        self.hooks = Hooks(config, self.id, self.cwd, self.store.path if self.store else None)
+        self.hooks = NoHooks()
+        if any(config.hooks.values()):
+            from mm.engine.hooks import Hooks
+
+            self.hooks = Hooks(config, self.id, self.cwd, self.store.path if self.store else None)
         verdict = self.hooks.run("sessionStart", cancel, source=self.source)
         system = system_prompt(config.acp_name, self.cwd, config.user_folder, window)
         system += catalogue.prompt_section(self.skills())

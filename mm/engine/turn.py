@@ -14,11 +14,10 @@ from collections import namedtuple
 
 from mm import log
 from mm.cancel import Cancel, Cancelled
-from mm.conversation import history
-from mm.engine import hooks, loops
+from mm.conversation import estimate, history
+from mm.engine import loops, verdict as verdicts
 from mm.engine.asking import NOTHING_SAID, ONLY_THOUGHT, Asking
 from mm.engine.calls import CUT, Calls
-from mm.engine.compact import Compactor
 from mm.errors import UserError
 from mm.events import Text
 
@@ -76,6 +75,7 @@ class _Turn:
         self._agent, self._session, self._front, self._cancel = agent, session, front, cancel
         self.calls = Calls(agent, session, front, cancel)
         self.stopped = False
+        self._compacting = None
         self._repeated = self._sent_on = self._unreadable = self._only_thought = 0
 
     def go(self, prompt: str) -> str:
@@ -87,25 +87,25 @@ class _Turn:
             return END_TURN
         self._agent.window.look(server)
         asking = Asking(self._agent, self._session, server, self._front, self._cancel)
-        compactor = Compactor(self._agent, self._session, self._cancel, asking.count)
         try:
-            return self._steps(server, asking, compactor)
+            return self._steps(server, asking)
         except _BrokenOff as end:
             return end.stop_reason
 
-    def _steps(self, server, asking: Asking, compactor: Compactor) -> str:
+    def _steps(self, server, asking: Asking) -> str:
         """The loop: a step is one model call and what it asks for."""
         limit, step = self._agent.config.max_steps, 0
         while True:
             if limit and step == limit:
                 self._break_off(STEPS_USED_UP % limit, MAX_TURN_REQUESTS)
             step += 1
-            self._tell(compactor.check())
+            if self._has_outgrown_the_window():
+                self._tell(self._compactor(asking).check())
             try:
                 answer = asking.ask()
             except UserError as problem:
                 if not self._answers_unreadable_call(problem):
-                    outcome = compactor.overflowed(problem)
+                    outcome = self._compactor(asking).overflowed(problem)
                     if outcome is None:
                         raise
                     self._tell(outcome)
@@ -115,6 +115,18 @@ class _Turn:
             stop_reason = self._act_on(answer)
             if stop_reason:
                 return stop_reason
+
+    def _has_outgrown_the_window(self) -> bool:
+        window, session = self._agent.window.size, self._session
+        return bool(window) and session.meter.used(session.messages) > estimate.limit(self._agent.config, window)
+
+    def _compactor(self, asking: Asking):
+        """The turn's Compactor: made when there is no room left, because most turns never need it."""
+        if self._compacting is None:
+            from mm.engine.compact import Compactor
+
+            self._compacting = Compactor(self._agent, self._session, self._cancel, asking.count)
+        return self._compacting
 
     def leave_in_order(self) -> None:
         """What holds on every path: no call without a result, no question without any answer, all of it saved."""
@@ -127,7 +139,7 @@ class _Turn:
         """Puts the question into the history, unless a hook denies it."""
         verdict = self._session.hooks.run("userPrompt", self._cancel, prompt=prompt)
         if verdict.denied:
-            self._front.emit(Text(hooks.DENIED % verdict.reason))
+            self._front.emit(Text(verdicts.DENIED % verdict.reason))
             return False
         if verdict.context:
             prompt = "%s\n\n%s" % (prompt, verdict.context)
@@ -190,7 +202,7 @@ class _Turn:
 
     def _sent_on_by_hook(self) -> bool:
         """Whether a turnEnd hook has sent the model on, with its reason as a message of the user's."""
-        if self._sent_on == hooks.TURN_END_LIMIT or not self._session.hooks.present("turnEnd"):
+        if self._sent_on == verdicts.TURN_END_LIMIT or not self._session.hooks.present("turnEnd"):
             return False
         verdict = self._session.hooks.run("turnEnd", self._cancel, answer=self._session.messages[-1]["content"],
                                           stop_reason=END_TURN)

@@ -10,7 +10,7 @@ import unittest
 
 from mm import config
 from mm.cancel import Cancel, Cancelled
-from mm.conversation import compaction, history
+from mm.conversation import compaction, estimate, history
 from mm.conversation.history import assistant_message, tool_message, user_message
 from mm.engine import compact
 from mm.engine.agent import Agent
@@ -299,10 +299,9 @@ class Compact(unittest.TestCase):
     def test_the_reserve_and_the_threshold(self):
         cases = (({}, 8000, 6400), ({"context.threshold": 1}, 8000, 7000), ({"context.reserve": 2000}, 8000, 6000),
                  ({"context.threshold": 1}, 100000, 95904), ({"context.reserve": 50000}, 8000, 4000))
-        with ModelServer(GOOD) as server:
-            for settings, window, limit in cases:
-                with self.subTest(settings):
-                    self.assertEqual(self.compactor(server, [], window, **settings)._limit(window), limit)
+        for settings, window, limit in cases:
+            with self.subTest(settings):
+                self.assertEqual(estimate.limit(config.load("/", {"HOME": "/nonexistent"}, None, settings), window), limit)
 
     # After a refusal
 

@@ -16,7 +16,7 @@ import unittest
 
 from mm import config, log
 from mm.cancel import Cancel, Cancelled
-from mm.engine import hook_program, hooks
+from mm.engine import hook_program, hooks, verdict
 from mm.engine.hook_program import Ended
 from mm.engine.hooks import NOTHING, HookFailed, Hooks, Verdict, read_answer
 from mm.wire import child
@@ -504,8 +504,8 @@ class ThePage(unittest.TestCase):
     def test_holds_the_texts_and_the_numbers(self):
         with open(os.path.join(PROJECT, "docs", "hooks.md"), encoding="utf-8") as file:
             page = file.read()
-        for text in (hooks.DENIED % "<reason>", hooks.HIDDEN % "<reason>", hooks.DENIED_TITLE % "<tool>", hooks.ARGUMENTS_CHANGED,
-                     "hook failed: <the line without 🪝>", "at most %d times a turn" % hooks.TURN_END_LIMIT, hooks.NO_JSON_OBJECT,
+        for text in (verdict.DENIED % "<reason>", verdict.HIDDEN % "<reason>", verdict.DENIED_TITLE % "<tool>", verdict.ARGUMENTS_CHANGED,
+                     "hook failed: <the line without 🪝>", "at most %d times a turn" % verdict.TURN_END_LIMIT, hooks.NO_JSON_OBJECT,
                      "{:,} characters from all hooks".format(hooks.CONTEXT_LIMIT), "{:,} characters; else".format(hooks.REASON_LIMIT),
                      "at most %d characters, or" % hooks.STDERR_REASON_LIMIT, "to {:,} characters".format(hooks.OUTPUT_LIMIT),
                      "have %d s in all" % hooks.SESSION_END_LIMIT, "%d MiB of stdout" % (hook_program.OUTPUT_LIMIT / MIB)):
