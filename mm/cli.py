@@ -234,6 +234,6 @@ def _unknown(argument: str, known) -> UserError:
 
     if not argument.startswith("-"):
         return UserError("%r is no option; a question goes behind -p, in quotes: mm -p \"…\"" % argument, USAGE)
-    close = difflib.get_close_matches(argument.partition("=")[0], known, 1)
+    close = difflib.get_close_matches(argument.partition("=")[0], known, 1, 0.75)
     meant = " (did you mean %s?)" % close[0] if close else ""
     return UserError("unknown option %s%s; mm --help lists them" % (argument, meant), USAGE)

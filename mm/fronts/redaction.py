@@ -17,6 +17,8 @@ from mm.secrecy import MASKED, SECRET_NAME
 
 # Names, of variables only: for a key of a JSON object they are harmless.
 _SECRET_VARIABLE = re.compile(r"(?:^|_)(?:key|auth|pwd|pat)$", re.IGNORECASE)
+# These hold folders.
+_NO_SECRETS = ("PWD", "OLDPWD")
 
 # Shorter values are words such as "true" or "none", which would be masked wherever they occur.
 SHORTEST_SECRET = 6
@@ -172,7 +174,8 @@ class Pieces:
 
 def secrets_of(environ) -> list:
     """The values of the variables that look secret."""
-    return [value for name, value in environ.items() if SECRET_NAME.search(name) or _SECRET_VARIABLE.search(name)]
+    return [value for name, value in environ.items()
+            if name not in _NO_SECRETS and (SECRET_NAME.search(name) or _SECRET_VARIABLE.search(name))]
 
 
 def is_private_folder(path: str) -> bool:

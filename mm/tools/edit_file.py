@@ -109,7 +109,8 @@ def _ambiguous(place, document, match):
 def _nearest(place, document, old, most):
     first, after = matching.nearest(document, old)
     text = "\n".join(map(cut_line, document.lines(first, after)))[:most]
-    return (f"[{NAME}: old_string is not in {place.given}. The nearest text is lines {first + 1}-{after}:]\n{text}\n"
+    where = f"line {after}" if first + 1 == after else f"lines {first + 1}-{after}"
+    return (f"[{NAME}: old_string is not in {place.given}. The nearest text is {where}:]\n{text}\n"
             "[copy old_string from these lines exactly.]")
 
 

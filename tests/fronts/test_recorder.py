@@ -30,9 +30,13 @@ class ALiveSession(unittest.TestCase):
     """The demo model behind `mm -acp --record FILE`."""
 
     def record(self, *arguments, secret=SECRET):
-        self.path = scratch_file()
-        environment = support.environment(GITHUB_TOKEN=secret)
-        return support.Client("--demo", "--record", self.path, *arguments, env=environment)
+        self.path, folder = scratch_file(), support.scratch_folder()
+        skill = os.path.join(folder, ".mm", "skills", "greetings")
+        os.makedirs(skill)
+        with open(os.path.join(skill, "SKILL.md"), "w", encoding="utf-8") as file:
+            file.write("---\nname: greetings\ndescription: Greet somebody.\n---\nSay hello.\n")
+        environment = support.environment(GITHUB_TOKEN=secret, PWD=folder)  # as a shell has it
+        return support.Client("--demo", "--record", self.path, *arguments, env=environment, cwd=folder)
 
     def assert_replays(self):
         out = io.StringIO()
@@ -50,7 +54,7 @@ class ALiveSession(unittest.TestCase):
             client.permission = support.allow
             client.prompt(session, "read: %s/notes.md" % client.cwd)
             client.prompt(session, "think: about <id> and %s" % SECRET)
-            client.answer(client.start_prompt(session, "fail: 503"))
+            client.answer(client.start_prompt(session, "fail: 400"))
             client.close()
         self.assert_replays()
         text = read(self.path)

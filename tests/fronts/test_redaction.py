@@ -72,7 +72,7 @@ class Values(unittest.TestCase):
 
     def test_variables_that_look_secret(self):
         environ = {"GITHUB_TOKEN": "a", "AWS_SECRET_ACCESS_KEY": "b", "MM_API_KEY": "c", "DB_PASSWORD": "d", "STRIPE_KEY": "e",
-                   "PATH": "f", "KEYBOARD": "g", "XDG_CONFIG_HOME": "h"}
+                   "PATH": "f", "KEYBOARD": "g", "XDG_CONFIG_HOME": "h", "PWD": "i", "OLDPWD": "j"}
         self.assertEqual(sorted(secrets_of(environ)), ["a", "b", "c", "d", "e"])
 
 
