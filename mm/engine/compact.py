@@ -15,7 +15,8 @@ import time
 from collections import namedtuple
 
 from mm import log
-from mm.conversation import compaction, estimate, history
+from mm.conversation import compaction, estimate
+from mm.engine import loops
 from mm.errors import UserError
 from mm.events import Text, Thought
 from mm.model import chat
@@ -32,6 +33,7 @@ TOOL_CALL = "the model called a tool instead of writing a summary"
 TOO_LONG = "the summary is too long"
 CUT = "the summary was cut at the server's length limit"
 THOUGHT_TOO_LONG = "the model thought for too long"
+REPEATED = "the model repeated itself"
 NOTHING_LEFT = "there is nothing that could be left out"
 
 # Automatic attempts of one turn that may fail.
@@ -213,38 +215,56 @@ class Compactor:
 
     def _answer(self, messages: list, tools: list) -> str:
         """One request, answered in words. Raises _Failed, UserError, Cancelled."""
-        texts, called, finish, thought = [], False, None, 0
-        most = self._agent.config.model_max_reasoning
+        summary = _Summary(self._agent, self._session.meter.ratio, self._count)
         server = self._agent.server(self._cancel)
-        pieces = chat.complete(server, messages, tools, self._cancel, self._agent.tap)
-        with contextlib.closing(pieces):
+        with contextlib.closing(chat.complete(server, messages, tools, self._cancel, self._agent.tap)) as pieces:
             for piece in pieces:
-                kind = type(piece)
-                if kind is Text:
-                    texts.append(piece.text)
-                elif kind is Thought:
-                    thought += len(piece.text)
-                    if most and thought > most:
-                        raise _Failed(THOUGHT_TOO_LONG)
-                elif kind is chat.Misread:
-                    texts.clear()
-                elif kind is chat.ToolCall:
-                    called = True
-                elif kind is chat.Usage:
-                    self._count(piece)
-                elif kind is chat.Finish:
-                    finish = piece.reason
-        text = compaction.cleaned("".join(texts))
-        window = self._agent.window.size
-        for failed, explanation in (
-                (called, TOOL_CALL), (not text, NO_SUMMARY), (finish == "length", CUT),
-                (window and self._size([history.user_message(text)]) > compaction.LARGEST_SUMMARY * window, TOO_LONG)):
-            if failed:
-                raise _Failed(explanation)
-        return text
+                summary.take(piece)
+        return summary.text()
 
     def _adopt(self, messages: list) -> None:
         """The one place where the history changes."""
         self._cancel.check()
         self._session.messages[:] = messages
         self._session.meter.forget()
+
+
+class _Summary:
+    """A summary while it streams in: one that cannot become one is given up at once, some models never come to an end."""
+
+    def __init__(self, agent, ratio: float, count):
+        self._most_thought, self._window, self._loops = agent.config.model_max_reasoning, agent.window.size, loops.TextLoops(prose=True)
+        self._ratio, self._count = ratio, count
+        self._texts, self._tokens, self._thought = [], 0.0, 0
+        self._called, self._finish = False, None
+
+    def take(self, piece) -> None:
+        """Takes a piece of the answer. Raises _Failed."""
+        kind = type(piece)
+        if kind is Text:
+            self._texts.append(piece.text)
+            self._tokens += self._ratio * estimate.tokens(piece.text)
+            if self._loops.feed(piece.text):
+                raise _Failed(REPEATED)
+            if self._window and self._tokens > compaction.LARGEST_SUMMARY * self._window:
+                raise _Failed(TOO_LONG)
+        elif kind is Thought:
+            self._thought += len(piece.text)
+            if self._most_thought and self._thought > self._most_thought:
+                raise _Failed(THOUGHT_TOO_LONG)
+        elif kind is chat.Misread:
+            self._texts, self._tokens = [], 0.0
+        elif kind is chat.ToolCall:
+            self._called = True
+        elif kind is chat.Usage:
+            self._count(piece)
+        elif kind is chat.Finish:
+            self._finish = piece.reason
+
+    def text(self) -> str:
+        """The summary, when the answer is over. Raises _Failed."""
+        text = compaction.cleaned("".join(self._texts))
+        for failed, explanation in ((self._called, TOOL_CALL), (not text, NO_SUMMARY), (self._finish == "length", CUT)):
+            if failed:
+                raise _Failed(explanation)
+        return text

@@ -20,6 +20,7 @@ from tests import support
 from tests.fakes.model_server import ModelServer
 
 GOOD = [{"text": ["Goal: the password ", "is tulip."]}]
+LONG = " ".join("word%d" % number for number in range(1500))
 CALL = [{"call": {"name": "bash", "arguments": {"command": "ls"}}}]
 
 
@@ -134,7 +135,7 @@ class Compact(unittest.TestCase):
         self.assert_summarised(outcome, [])
 
     def test_a_summary_that_is_not_smaller_changes_nothing(self):
-        with ModelServer([{"text": "long " * 500}]) as server:
+        with ModelServer([{"text": LONG[:2500]}]) as server:
             self.assert_failed(server, talk(5), "the summary is not smaller")
 
     def assert_failed(self, server, messages, explanation, **settings):
@@ -154,7 +155,8 @@ class Compact(unittest.TestCase):
         compact.TOOL_CALL: CALL,
         compact.NO_SUMMARY: [{"text": "<think>hm"}],
         compact.CUT: [{"text": "Goal"}, {"finish": "length"}],
-        compact.TOO_LONG: [{"text": "x" * 9000}],
+        compact.TOO_LONG: [{"text": LONG}, {"hang": True}],
+        compact.REPEATED: [{"text": "Goal: the same words again and again. " * 60}, {"hang": True}],
         compact.THOUGHT_TOO_LONG: [{"thought": ["t" * 8000] * 4}, {"hang": True}],
         "refused the request (400): no": [{"status": 400, "body": "no"}],
         "closed the connection": [{"text": "Goa"}, {"drop": True}],
