@@ -76,4 +76,5 @@ def record() -> Recording:
             client.prompt(session, "And now?")
             server.script(*SUMMARY)
             client.prompt(session, "/compact")
+            client.wait_for(lambda: "/compact —" in client.stderr, what="the line about /compact")
             return Recording([request.body for request in server.requests], client.stderr)
