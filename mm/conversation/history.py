@@ -3,8 +3,9 @@
 A message is a plain dict, the same in memory, in the session file and here:
 
     {"role": "user", "content": text, "kind": "summary"?}
-    {"role": "assistant", "content": text, "reasoning": text?, "calls": [{"ref", "name", "arguments"}]?}
-    {"role": "tool", "call": ref, "name": tool, "content": output, "status", "diff" and "prose" where sessions are kept}
+    {"role": "assistant", "content": text, "reasoning": text?, "reasoningField": name?, "calls": [{"ref", "name", "arguments"}]?}
+    {"role": "tool", "call": ref, "name": tool, "content": output, and where sessions are kept: "status", "diff", "prose", "title",
+     "toolKind"}
 
 `ref` is the contract's call identifier ("call_1"); `arguments` is always the text of a JSON object, because servers refuse
 every later request that holds anything else. A message of kind "summary" stands for those that a compaction took away.
@@ -17,6 +18,9 @@ import json
 
 INTERRUPTED = "[no result: the turn was interrupted]"
 
+# The fields in which servers send reasoning and take it back. The first is meant where a message names none.
+REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+
 SUMMARY = "summary"
 # How a summary is put to the model: what it is, and where it ends.
 SUMMARY_HEAD = "[summary of the conversation so far]"
@@ -27,18 +31,22 @@ def user_message(text: str) -> dict:
     return {"role": "user", "content": text}
 
 
-def assistant_message(text: str, reasoning: str = "", calls: list = ()) -> dict:
-    """`calls`: [{"ref", "name", "arguments"}], each `arguments` as valid_arguments() returns it."""
+def assistant_message(text: str, reasoning: str = "", calls: list = (), field: str = "") -> dict:
+    """`calls`: [{"ref", "name", "arguments"}], each `arguments` as valid_arguments() returns it. `field`: where the server sent
+    the reasoning; "" where it has none for it."""
     message = {"role": "assistant", "content": text}
     if reasoning:
         message["reasoning"] = reasoning
+        if field in REASONING_FIELDS[1:]:
+            message["reasoningField"] = field
     if calls:
         message["calls"] = list(calls)
     return message
 
 
 def tool_message(ref: str, name: str, output: str, **shown) -> dict:
-    """`shown`: what a replay needs beside the text: "status", "diff" ({"path", "old", "new"}), "prose"; None is left out."""
+    """`shown`: what a replay needs beside the text: "status", "diff" ({"path", "old", "new"}), "prose", "title" and "toolKind" as the
+    call was announced; None is left out."""
     message = {"role": "tool", "call": ref, "name": name, "content": output}
     message.update((key, value) for key, value in shown.items() if value)
     return message
@@ -149,7 +157,8 @@ def _to_wire(message: dict) -> dict:
         return {"role": "user", "content": "%s\n%s\n%s" % (SUMMARY_HEAD, message["content"], SUMMARY_END)}
     wire = {"role": message["role"], "content": message["content"]}
     if message.get("reasoning"):
-        wire["reasoning_content"] = message["reasoning"]
+        field = message.get("reasoningField")
+        wire[field if field in REASONING_FIELDS else REASONING_FIELDS[0]] = message["reasoning"]
     if message.get("calls"):
         wire["tool_calls"] = [
             {"id": call["ref"], "type": "function", "function": {"name": call["name"], "arguments": call["arguments"]}}

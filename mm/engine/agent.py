@@ -9,6 +9,7 @@ from mm import log
 from mm.cancel import Cancel
 from mm.engine.queue import TurnQueue
 from mm.engine.session import Session, new_id
+from mm.errors import UserError
 
 # The origin of a server (servers.Found) that is the script.
 DEMO = "demo"
@@ -17,17 +18,17 @@ LEADS_OUTSIDE = "⚠️ %s leads out of the folder through a link: sessions are 
 
 class Agent:
     """The process's own state. `demo`: answer with the built-in scripted model instead of a server; `can_ask`: whether the
-    front end has a user who can be asked.
+    front end has a user who can be asked; `places`: where to look for a server that is not set, None for the usual places.
 
     Nothing slow happens when it is made: the model server is looked at by the first turn, in that turn's thread.
     """
 
-    def __init__(self, config, demo: bool = False, tap=None, can_ask: bool = False):
+    def __init__(self, config, demo: bool = False, tap=None, can_ask: bool = False, places=None):
         self.config = config
         self.queue = TurnQueue()
         self.tap = tap
         self.can_ask = can_ask
-        self._demo = demo
+        self._demo, self._places = demo, places
         self._server = None
         self._was_found = False
         self._window = None
@@ -96,12 +97,17 @@ class Agent:
         if self._server and self._was_found and servers.refuses(self._server.url):
             self._server = self._window = None
         if self._server is None:
-            found = locate(self.config, self._demo, cancel)
+            found = locate(self.config, self._demo, cancel, places=self._places)
             for line in (found.line, *found.notes):
                 if line:
                     log.line(line)
             self._server, self._was_found = found.server, found.origin not in (servers.SET, DEMO)
         return self._server
+
+    def failed(self, problem: UserError) -> None:
+        """Takes the error that ended a turn. A model that was not set, and is not there any more, is chosen anew."""
+        if getattr(problem, "kind", None) == "model_not_found" and not self.config.model_name and not self._demo:
+            self._server = self._window = None
 
     @property
     def window(self):
@@ -113,12 +119,12 @@ class Agent:
         return self._window
 
 
-def locate(config, demo: bool, cancel: Cancel, environ=os.environ):
+def locate(config, demo: bool, cancel: Cancel, environ=os.environ, places=None):
     """The model server, a servers.Found. Raises UserError when none answers, Cancelled."""
     from mm.model import servers
 
     if not demo:
-        return servers.find(config, environ, cancel)
+        return servers.find(config, environ, cancel, places)
     from mm.model import demo as script
     from mm.model.http import Server
 

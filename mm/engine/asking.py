@@ -57,7 +57,8 @@ class Asking:
             places = [self._place(call) for call in stream.calls]
             text = stream.text if stream.text.strip() else NOTHING_SAID if stream.cut else ""
             if text or places:
-                session.messages.append(history.assistant_message(text, stream.thought, places))
+                field = chat.reasoning_field(self._server)
+                session.messages.append(history.assistant_message(text, stream.thought, places, field))
         if stream.usage:
             session.meter.report(session.messages, stream.usage.input, stream.usage.output)
             self._agent.window.compare(stream.usage.input, guess, self._server)

@@ -175,12 +175,15 @@ class Calls:
     def _end(self, place: dict, result: Result) -> None:
         """The call's end, in the history and, if it was announced, for the front end."""
         ref = place["ref"]
+        announced = self._announced if self._announced and self._announced.ref == ref else None
         shown = {}
         if self._session.store:
             diff = capped(result.diff)._asdict() if result.diff else None
             shown = {"status": result.status, "diff": diff, "prose": result.prose}
+            if announced:
+                shown.update(title=announced.title, toolKind=announced.kind)
         self._session.messages.append(history.tool_message(ref, place["name"], result.output, **shown))
-        if self._announced and self._announced.ref == ref:
+        if announced:
             self._front.emit(ToolEnded(ref, result.status, result.output, result.diff, result.prose))
 
     def _count(self, name: str, kind) -> None:

@@ -39,7 +39,7 @@ class Session:
         self.gate = Gate(config.yolo)
         self.system = self.servers = None
         self.tools, self.wire_tools = None, []
-        self._reaching = None
+        self._reaching, self._weighed = None, False
         self.workspace = self.meter = self.hooks = None
         self._config, self._can_ask = config, can_ask
         self._skills = None
@@ -62,7 +62,13 @@ class Session:
         if self.system is None:
             self._begin(cancel, window)
         if self.tools is None:
-            self._gather_tools(cancel, window)
+            self._gather_tools(cancel)
+        if window and not self._weighed:  # mostly unknown before the first answer
+            self._weighed = True
+            if self.servers:
+                from mm.tools import mcp
+
+                mcp.weigh(self.tools, self._config.mcp, window)
 
     def _begin(self, cancel, window: int) -> None:
         from mm.engine.verdict import NoHooks
@@ -86,7 +92,7 @@ class Session:
         self.workspace.plan = plan
         self.system = system
 
-    def _gather_tools(self, cancel, window: int) -> None:
+    def _gather_tools(self, cancel) -> None:
         """The tools as the model is told of them, from here on the same in every request."""
         from mm.conversation.estimate import Meter
         from mm.tools import registry
@@ -98,10 +104,10 @@ class Session:
             from mm.tools import mcp
 
             self.servers.ready(cancel)
-            tools += tuple(tool for tool in mcp.tools(self.servers, window) if tool.name not in self._config.tools_disabled)
+            tools += tuple(tool for tool in mcp.tools(self.servers) if tool.name not in self._config.tools_disabled)
         self.wire_tools = registry.to_wire(tools)
         self.meter = Meter(self.system, self.wire_tools)
-        self.tools = tools
+        self.tools, self._weighed = tools, False
 
     def start_servers(self):
         """Starts the MCP servers, once, in threads of their own; returns them, None where there are none."""
@@ -153,6 +159,7 @@ class Session:
 
             self.workspace.close()
             self.workspace = Workspace(self.cwd, self._config)
+        if self.meter:  # a first turn that was cancelled while it waited for a server has made none
             self.meter.forget()
         if self.servers:  # what they offer may have changed since the list was frozen
             self.servers.renew()

@@ -52,6 +52,7 @@ def run_turn(agent, session, prompt: str, front, cancel: Cancel) -> Outcome:
         pass
     except UserError as problem:
         stop_reason, error = END_TURN, problem
+        agent.failed(problem)
     finally:
         turn.leave_in_order()
     if cancel.cancelled:
@@ -180,13 +181,16 @@ class _Turn:
 
     def _answers_unreadable_call(self, problem: UserError) -> bool:
         """Whether the server failed because it could not read the call that the model wrote: the same request once more,
-        then one with a note to the model, then it is an error."""
+        then one with a note to the model, then it is an error. Behind a text, which is kept, the note comes at once."""
         if getattr(problem, "status", None) != 500 or not UNREADABLE_CALL.search(str(problem)):
             return False
         self._unreadable += 1
-        if self._unreadable == 2:
-            self._session.messages.append(history.assistant_message(NOTHING_SAID))
-            self._session.messages.append(history.user_message(CALL_AGAIN))
+        messages = self._session.messages
+        said = messages[-1]["role"] == "assistant"
+        if self._unreadable == 2 and not said:
+            messages.append(history.assistant_message(NOTHING_SAID))
+        if self._unreadable == 2 or said:
+            messages.append(history.user_message(CALL_AGAIN))
         return self._unreadable <= 2
 
     def _go_on_after(self, note: str) -> None:

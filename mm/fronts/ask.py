@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 
 from mm import log
 from mm.cancel import Cancel, Cancelled
@@ -13,7 +12,7 @@ from mm.entries import Agent
 from mm.errors import UserError
 from mm.events import REJECT, UNAVAILABLE, FormAnswer
 from mm.fronts.lines import Colors
-from mm.fronts.once import GOODBYE, NOBODY_TO_ASK, STOPPED, with_stdin
+from mm.fronts.once import GOODBYE, NOBODY_TO_ASK, STOPPED, to_its_end, with_stdin
 from mm.peers import agent
 from mm.wire import child
 
@@ -36,26 +35,16 @@ def answer(config, name: str, question: str, folder: str, color: str) -> int:
         log.line("mm: " + warning)
     name, entry = _entry(config, name, folder)
     asker = agent.Asker(_Front(), "", name, config.yolo, _titles(Colors(sys.stderr, color)))
-    cancel, outcomes, over = Cancel(), [], threading.Event()
+    cancel, outcomes = Cancel(), []
 
     def run() -> None:
         try:
             outcomes.append(agent.ask(name, entry, prompt, folder, asker, config, os.environ, cancel))
         except (agent.AgentFailed, Cancelled) as end:
             outcomes.append(end)
-        except Exception:
-            log.traceback()
-        over.set()
 
-    threading.Thread(target=run, daemon=True).start()
     try:
-        # Not a join: up to Python 3.12 a Ctrl-C makes it believe that the thread has ended.
-        while not over.wait(0.1):  # without a limit it would not let a Ctrl-C through on every system
-            pass
-    except KeyboardInterrupt:
-        cancel.cancel()
-        over.wait(agent.CANCEL_LIMIT + GOODBYE)
-        raise
+        to_its_end(run, cancel, agent.CANCEL_LIMIT + GOODBYE)
     finally:
         child.end_all()
         log.flush(GOODBYE)

@@ -40,9 +40,15 @@ READY = 'mm -p "what does this project do?" here, or an editor: mm --editor NAME
 NOT_READY = "mend what is marked !! and run mm --check again (mm --demo … works without a model)"
 INSTALLED = "%s is on this machine: %s"
 INSTALL = "%s (%s): %s"
+AGAIN = "then mm --check again"
 # Where what can be installed comes from, the shortest way first.
 HOMES = (("ollama", "https://ollama.com/download"), ("lmstudio", "https://lmstudio.ai"),
-         ("llama.cpp", "https://github.com/ggml-org/llama.cpp"))
+         ("llama.cpp", "https://github.com/ggml-org/llama.cpp: brew install llama.cpp, winget install llama.cpp"))
+# Where the command for a larger window is not the whole story.
+WINDOW_TOO = {
+    "ollama": "if Ollama runs by itself: the context length in the app's settings; or systemctl edit ollama, with "
+              'Environment="OLLAMA_CONTEXT_LENGTH=32768" below [Service], and systemctl restart ollama',
+}
 
 
 def check(config, folder: str, demo: bool, color: str, environ=os.environ) -> int:
@@ -146,7 +152,7 @@ def _model_server(config, demo, environ, cancel):
         yield Row(NOTE, "server", note)
     yield _model(server, names)
     tried = trial.ask(server, cancel)
-    yield _window(config, server, cancel)
+    yield from _window(config, server, cancel)
     yield Row(BAD if tried.failed else OK if tried.real else NOTE, "tools", tried.tools)
     if tried.speed:
         yield Row(OK, "speed", tried.speed)
@@ -164,18 +170,13 @@ def _ways_to_start(problem, path):
     """What a newcomer can do: start what is installed, else install something."""
     if not isinstance(problem, servers.NothingRuns):
         return
-    installed = [make for make in makes.MAKES[:4] if shutil.which(make.start.split()[0], path=path)]
+    installed = [make for make in makes.MAKES if make.program and shutil.which(make.program, path=path)]
     for make in installed:
-        yield Row("", "", INSTALLED % (make.start.split()[0], _steps(make)))
+        yield Row("", "", "%s, %s" % (INSTALLED % (make.program, make.first), AGAIN))
     for key, home in HOMES:
         make = makes.of_key(key)
         if make not in installed:
-            yield Row("", "", INSTALL % (make.title, home, _steps(make)))
-
-
-def _steps(make) -> str:
-    pull = make.pull and make.pull % servers.FIRST_MODEL[make.key]
-    return " and ".join(filter(None, (make.start, pull))) + ", then mm --check again"
+            yield Row("", "", "%s, %s" % (INSTALL % (make.title, home, make.first), AGAIN))
 
 
 def _model(server, names) -> Row:
@@ -186,13 +187,17 @@ def _model(server, names) -> Row:
     return Row(OK, "model", servers.among(server.model, names) + (", --model NAME takes another" if len(names) > 1 else ""))
 
 
-def _window(config, server, cancel) -> Row:
+def _window(config, server, cancel):
     size, make = (config.model_context_window, None) if config.model_context_window else window.probe(server, cancel)
     if not size:
-        return Row(NOTE, "window", "unknown, the server does not tell: set model.contextWindow, or long conversations will fail")
-    if size < window.SMALL_WINDOW:
-        return Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s" % (size, window.way_out(server, make)))
-    return Row(OK, "window", "%d tokens" % size)
+        yield Row(NOTE, "window", "unknown, the server does not tell: set model.contextWindow, or long conversations will fail")
+    elif size < window.SMALL_WINDOW:
+        yield Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s" % (size, window.way_out(server, make)))
+        more = WINDOW_TOO.get(server.make or make)
+        if more:
+            yield Row("", "", more)
+    else:
+        yield Row(OK, "window", "%d tokens" % size)
 
 
 def _skills(config, folder, environ):

@@ -23,6 +23,7 @@ from mm.wire import child
 
 SILENT_STDIN = 3.0  # seconds to wait for the first byte of a pipe that may have nothing to say
 NOBODY_TO_ASK = "mm: %s needs a permission and there is nobody to ask (use --yolo)"
+ALWAYS_ASKS = "mm: %s always asks for a permission and there is nobody to ask (mcp.<server>.permissions)"
 GOODBYE = 1.0
 STOPPED = 3  # the exit code where mm broke off the work
 
@@ -38,17 +39,40 @@ def answer(config, demo: bool, question: str, folder: str, color: str, tap=None)
     for warning in config.warnings:
         log.line("mm: " + warning)
     agent = Agent(config, demo, tap)
-    front = _Front(Colors(sys.stderr, color))
-    cancel, outcomes, over = Cancel(), [], threading.Event()
+    front = _Front(Colors(sys.stderr, color), config.yolo)
+    cancel, sessions, outcomes = Cancel(), [], []
+
+    def run() -> None:
+        session = agent.new_session(folder)
+        sessions.append(session)
+        session.start_servers()
+        skills = session.skills()
+        said = catalogue.mention(catalogue.slash(prompt, skills, ()), skills)
+        outcomes.append(run_turn(agent, session, said, front, cancel))
+        agent.window.news()  # which a quick answer would be over before: what it says goes to stderr
+        session.end()
+
+    try:
+        to_its_end(run, cancel, GOODBYE)
+    finally:
+        for session in sessions:
+            if session.servers:
+                session.servers.close()  # their end is no news then
+        child.end_all()
+        log.flush(GOODBYE)
+    return _report(front, outcomes)
+
+
+def to_its_end(work, cancel: Cancel, goodbye: float) -> None:
+    """Runs `work()` in a thread, so that this one can take a Ctrl-C: that cancels, and gives it `goodbye` seconds.
+
+    Raises KeyboardInterrupt then. What `work` raises is a bug.
+    """
+    over = threading.Event()
 
     def run() -> None:
         try:
-            session = agent.new_session(folder)
-            session.start_servers()
-            skills = session.skills()
-            said = catalogue.mention(catalogue.slash(prompt, skills, ()), skills)
-            outcomes.append(run_turn(agent, session, said, front, cancel))
-            session.end()
+            work()
         except Exception:
             log.traceback()
         over.set()
@@ -60,12 +84,8 @@ def answer(config, demo: bool, question: str, folder: str, color: str, tap=None)
             pass
     except KeyboardInterrupt:
         cancel.cancel()
-        over.wait(GOODBYE)
+        over.wait(goodbye)
         raise
-    finally:
-        child.end_all()
-        log.flush(GOODBYE)
-    return _report(front, outcomes)
 
 
 def _report(front: _Front, outcomes: list) -> int:
@@ -84,8 +104,8 @@ def _report(front: _Front, outcomes: list) -> int:
 class _Front:
     """Collects the answer and tells stderr what the tools do."""
 
-    def __init__(self, colors: Colors):
-        self._colors = colors
+    def __init__(self, colors: Colors, yolo: bool):
+        self._colors, self._yolo = colors, yolo
         self._answer = []
         self._pending = {}
 
@@ -113,7 +133,7 @@ class _Front:
             log.line(self._colors.bold(line))
 
     def ask(self, permission, cancel) -> str:
-        log.line(NOBODY_TO_ASK % permission.pending.name)
+        log.line((ALWAYS_ASKS if self._yolo else NOBODY_TO_ASK) % permission.pending.name)
         return REJECT
 
     def fill_in(self, form, cancel) -> FormAnswer:

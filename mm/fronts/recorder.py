@@ -28,8 +28,7 @@ from mm.secrecy import MASKED
 HEADER = "# Recorded by mm v{} (Python {}, {}). Play it with: mm --replay FILE"
 HEADER_START = HEADER.partition("{")[0]
 
-# Lines that a thread of its own says whenever the model server has answered it, without an order to compare; and what a
-# search has found, which a replay does not make.
+# What a thread of its own says whenever the model server has answered it, on stderr or below an answer; and what was found.
 _AT_ANY_TIME = (window.UNKNOWN, *(line.partition("%")[0] for line in (window.SMALL, window.TRUNCATED, servers.FOUND)))
 
 # What the configuration says that a replay must not or cannot repeat: addresses, secrets, programs, folders.
@@ -76,7 +75,9 @@ class Recorder:
         self._file = _create(path)
         self._redaction = Redaction(os.path.expanduser("~"), secrets_of(environ))
         if config is not None:
-            for secret in [config.model_api_key] + list((config.model_headers or {}).values()):
+            entries = [*config.mcp.values(), *config.agents.values()]
+            given = [secret for entry in entries for secret in secrets_of(entry.env)]
+            for secret in [config.model_api_key, *(config.model_headers or {}).values(), *given]:
                 self._redaction.add_secret(secret)
         self._model_pieces = Pieces(self._redaction, self._write_data)
         self._chunk_pieces = Pieces(self._redaction, self._write_chunk)
@@ -190,6 +191,8 @@ class Recorder:
         if kind in ("agent_message_chunk", "agent_thought_chunk") and isinstance(update.get("content"), dict):
             content = update["content"]
             if isinstance(content.get("text"), str):
+                if content["text"].lstrip().startswith(_AT_ANY_TIME):
+                    return
                 self._chunk_pieces.add((message["params"].get("sessionId"), kind), message, content["text"])
                 return
         if transcript.is_live_output(message):

@@ -36,6 +36,7 @@ REAL = "real tool calls, streamed (it called %s)"
 RECOVERED = "the model writes its calls into the text, where mm finds them (it called %s)"
 NONE = "no tool call came, so mm can only talk with this model: %s"
 DROPPED = "the model's chat template leaves tools out (the server says so): start it with one that knows tools"
+OTHER_MODEL = "the server can read calls: take a model that is trained for tools, or a larger one"
 TOO_SLOW = "no tool call came in %g s: a smaller model, or more of it on the graphics card, would be faster"
 
 SLOW = "it could not count to 40 in %g s"
@@ -71,14 +72,17 @@ def ask(server, cancel: Cancel, seconds: float = SECONDS) -> Trial:
 
 
 def _reason(server, answer, cancel: Cancel) -> str:
+    """What it said instead, and what to do about it."""
     make = makes.of_key(server.make)
+    remedy = make.tools if make else ""
     if make is None or make.key == "llama.cpp":
         root = server._replace(url=question.root_of(server.url))
-        props = question.ask(root, "/props", cancel).value
-        if question.at(props, "chat_template_caps", "supports_tools") is False:
+        able = question.at(question.ask(root, "/props", cancel).value, "chat_template_caps", "supports_tools")
+        if able is False:
             return DROPPED
+        remedy = OTHER_MODEL if able else remedy
     said = "it said “%s”" % one_line(answer.text, 80) if answer.text.strip() else "it said nothing"
-    return "%s; %s" % (said, make.tools) if make else said
+    return "; ".join(filter(None, (said, remedy)))
 
 
 def _counted(server, first, cancel: Cancel, seconds: float) -> str:

@@ -6,12 +6,11 @@ pieces belong together, where the counts are. tests/data/model-streams holds a s
 
 from __future__ import annotations
 
-import json
 from collections import namedtuple
 
 from mm.events import Text, Thought
+from mm.model import refusal
 from mm.model.leaks import Misread, Reader, recovered  # noqa: F401 (Misread is part of what this room offers)
-from mm.model.markup import Brackets, clean_name
 
 # One call: `arguments` is the text as it was streamed, or a dict where the server sent an object.
 ToolCall = namedtuple("ToolCall", "name arguments")
@@ -22,8 +21,12 @@ Usage = namedtuple("Usage", "input output cached thought")
 # The end of a complete answer: "stop", "length", "tool_calls", … as the server calls it, None where it gave no reason.
 Finish = namedtuple("Finish", "reason")
 
-# Some send the same reasoning in two of these.
-_REASONING = ("reasoning_content", "reasoning", "thinking")
+# The fields in which reasoning comes; some send the same in two of them.
+REASONING = ("reasoning_content", "reasoning", "thinking")
+
+# No answer has more characters or calls: what has, has no end.
+MOST, MOST_CALLS = 32 * 1024 * 1024, 1000
+ENDLESS = "an answer without an end"
 
 # The finish reasons of an answer that was cut off.
 _CUT = ("length", "content_filter")
@@ -42,6 +45,8 @@ class Answer:
         self.whole = False  # it came in one piece, not as a stream
         self.error = None  # what the server put into `error` instead of going on
         self.said = False  # whether there was any text or reasoning
+        self.reasoning_field = ""  # the one of REASONING that it uses
+        self._size = 0
         self._calls = []
         self._legacy = None  # the call in `function_call`, which some send beside `tool_calls` and some alone
         self._usage = {}
@@ -76,6 +81,8 @@ class Answer:
                 self.finish = reason
             if choice.get("usage"):
                 self._count(choice["usage"])
+        if self._size > MOST or len(self._calls) > MOST_CALLS:
+            self.error = ENDLESS
         return events
 
     @property
@@ -87,7 +94,7 @@ class Answer:
         """What only the end completes: text that was waiting, half characters, the calls, the usage, the Finish."""
         events = []
         self._say_halves(events)
-        calls = [ToolCall(clean_name(slot.name), slot.arguments()) for slot in self._named_calls()]
+        calls = [slot.call() for slot in self._named_calls()]
         leaked = self._reader.end(events, not calls, self.finish == "length")
         if not (calls or leaked or self._reader.spoke or self.finish in _CUT):
             leaked = recovered("".join(self._thoughts or self._reader.thoughts), self._tools)
@@ -113,9 +120,10 @@ class Answer:
                 self._pass_on(kind, "\ufffd", events)
 
     def _take_delta(self, delta: dict, events: list) -> None:
-        for field in _REASONING:
+        for field in REASONING:
             thought = delta.get(field)
             if thought and isinstance(thought, str):
+                self.reasoning_field = self.reasoning_field or field
                 self._say(Thought, thought, events)
                 break
         content = delta.get("content")
@@ -136,6 +144,7 @@ class Answer:
             self._legacy.take("", legacy)
 
     def _say(self, kind, text: str, events: list) -> None:
+        self._size += len(text)
         if not text.isascii() or self._halves[kind]:
             text = joined(self._halves[kind] + text, keep_half=True)
             self._halves[kind] = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
@@ -161,10 +170,10 @@ class Answer:
         index = call.get("index")
         index = index if isinstance(index, int) else None
         slot = self._slot(index, ident)
-        if slot is None or slot.is_followed_by(ident, function.get("name"), index):
+        if slot is None or slot.is_followed_by(ident, function):
             slot = _Slot(index)
             self._calls.append(slot)
-        slot.take(ident, function)
+        self._size += slot.take(ident, function)
 
     def _slot(self, index, ident: str):
         """The call that this piece may go on with: indexes repeat, are missing, or do not begin at 0."""
@@ -208,10 +217,10 @@ class _Slot:
         self.ident = self.name = ""
         self._pieces = []
         self._object = None
-        self._scanned, self._brackets = 0, Brackets()
+        self._scanned, self._brackets = 0, None
 
-    def take(self, ident: str, function: dict) -> None:
-        """Names and ids count once: some servers repeat them in every piece."""
+    def take(self, ident: str, function: dict) -> int:
+        """Names and ids count once: some servers repeat them in every piece. Returns how many characters were added."""
         self.ident = self.ident or ident
         name = function.get("name")
         if not self.name and isinstance(name, str):
@@ -219,29 +228,40 @@ class _Slot:
         arguments = function.get("arguments")
         if isinstance(arguments, str):
             self._pieces.append(arguments)
-        elif isinstance(arguments, dict):
+            return len(arguments)
+        if isinstance(arguments, dict):
             self._object = arguments
         elif arguments is not None:
-            self._pieces.append(json.dumps(arguments))  # a list or a number: whoever parses it says what is wrong
+            self._pieces.append(refusal.json_of(arguments))  # a list or a number: whoever parses it says what is wrong
+        return 0
 
-    def arguments(self):
-        return self._object if self._object is not None else joined("".join(self._pieces))
+    def call(self) -> ToolCall:
+        from mm.model.markup import clean_name
 
-    def is_followed_by(self, ident: str, name, index) -> bool:
-        """Whether a piece with this id and name begins the next call, though it came where this one's pieces do.
+        return ToolCall(clean_name(self.name), self._object if self._object is not None else joined("".join(self._pieces)))
 
-        An id alone does not tell: some servers make a new one for every piece.
+    def is_followed_by(self, ident: str, function: dict) -> bool:
+        """Whether a piece with this id and content begins the next call, though it came where this one's pieces do.
+
+        An id alone does not tell: some servers make a new one for every piece. Nor does a name alone: llama_cpp.server repeats
+        both, also in the piece that ends the arguments, which is empty or a line end.
         """
+        name, arguments = function.get("name"), function.get("arguments")
         if not name or not self.name:
             return False
-        if ident and self.ident and ident != self.ident:
+        if ident != self.ident and ident and self.ident or name != self.name:
             return True
-        return name != self.name or self._is_complete()
+        says_nothing = arguments is None or isinstance(arguments, str) and not arguments.strip()
+        return self._is_complete() and not (ident and says_nothing)
 
     def _is_complete(self) -> bool:
         """Whether the arguments are a whole JSON value. Looks at each character once, however often it is asked."""
         if self._object is not None:
             return True
+        if self._brackets is None:
+            from mm.model.markup import Brackets
+
+            self._brackets = Brackets()
         while self._scanned < len(self._pieces) and not (self._brackets.done or self._brackets.wrong):
             self._brackets.feed(self._pieces[self._scanned])
             self._scanned += 1

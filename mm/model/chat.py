@@ -13,9 +13,15 @@ import time
 
 from mm import log
 from mm.cancel import Cancel
-from mm.model import failures, http, mending, question, refusal, retries, servers, sse
-from mm.model.answer import Answer, Finish, Misread, ToolCall, Usage, joined  # noqa: F401 (part of what this room offers)
+from mm.model import http, question, refusal, retries, sse
+from mm.model.answer import ENDLESS, Answer, Finish, Misread, ToolCall, Usage, joined  # noqa: F401 (part of what this room offers)
 from mm.model.http import ModelError, Server
+
+# Where the servers send reasoning: the URL that was set -> one of answer.REASONING.
+_reasoning_fields = {}
+
+# After the finish reason the usage and [DONE] may follow, within so many seconds; some proxies never hang up.
+_AFTER_FINISH = 10
 
 # What `model.extra` cannot set.
 _OWN_FIELDS = ("model", "messages", "tools", "stream")
@@ -32,31 +38,41 @@ def complete(server: Server, messages: list, tools: list, cancel: Cancel, tap=No
     say = waiting or log.line
     attempts = retries.Attempts(server, cancel, say)
     while True:
-        body = mending.mended(request_body(attempts.server, messages, tools), attempts.mendings)
-        with contextlib.closing(_answer(attempts.server, body, cancel, tap, say)) as events:
+        body = attempts.mended(request_body(attempts.server, messages, tools))
+        answer = Answer(body.get("tools") or ())
+        with contextlib.closing(_answered(answer, attempts.server, body, cancel, tap, say)) as events:
             try:
                 first = next(events)
             except ModelError as error:
                 attempts.failed(error, body)
                 continue
             attempts.succeeded()
-            yield first
-            yield from events
+            try:
+                yield first
+                yield from events
+            finally:  # an answer that is cut off has reasoning that is kept too
+                if answer.reasoning_field:
+                    _reasoning_fields[server.url] = answer.reasoning_field
             return
 
 
-def _answer(server: Server, body: dict, cancel: Cancel, tap, say):
+def reasoning_field(server: Server) -> str:
+    """The field in which this server has sent reasoning, and takes it back; "" where it has not sent any."""
+    return _reasoning_fields.get(server.url, "")
+
+
+def _answered(answer: Answer, server: Server, body: dict, cancel: Cancel, tap, say):
     """One try: the events of the answer."""
-    answer, decoder = Answer(body.get("tools") or ()), sse.Decoder(tap.data if tap else None)
+    decoder = sse.Decoder(tap.data if tap else None)
     teller = retries.Teller(retries.WAITING, say, retries.FIRST_TOLD)
     waiting, said = True, False
     with retries.Clock(teller, time.monotonic()) as clock, _ask(server, body, cancel, tap) as exchange:
         try:
-            for chunk in _chunks(exchange, decoder):
+            for chunk in _chunks(exchange, decoder, answer, teller):
                 events = answer.take(chunk)
                 if waiting:
                     waiting = not (events or answer.has_begun)
-                    teller.note = _progress(chunk)
+                    teller.note = _progress(chunk.get("prompt_progress"))
                     if not waiting:
                         clock.stop()
                 for event in events:
@@ -76,20 +92,28 @@ def _answer(server: Server, body: dict, cancel: Cancel, tap, say):
         yield event
 
 
-def _progress(chunk: dict) -> str:
-    """How far llama.cpp is with reading the prompt."""
-    progress = chunk.get("prompt_progress")
+def _progress(progress) -> str:
+    """How far a server is with reading the prompt: {"processed", "total"} as llama.cpp tells it."""
     done, total = question.at(progress, "processed"), question.at(progress, "total")
     return retries.READ % (100 * done // total) if isinstance(done, int) and isinstance(total, int) and 0 <= done <= total > 0 else ""
 
 
-def _chunks(exchange: http.Exchange, decoder: sse.Decoder):
-    """The stream's objects, all of one read before the next read. Ends with [DONE] or with the body."""
+def _chunks(exchange: http.Exchange, decoder: sse.Decoder, answer: Answer, teller: retries.Teller):
+    """The stream's objects, all of one read before the next read. Ends with [DONE], with the body, or soon after the finish."""
     data = b"."
-    while data and not decoder.done:
-        data = exchange.read()
+    while data and not (decoder.done or decoder.endless):
+        if answer.finish:
+            exchange.hurry(_AFTER_FINISH)
+        try:
+            data = exchange.read()
+        except ModelError:
+            if not answer.finish:
+                raise
+            return
         for chunk in decoder.feed(data) if data else decoder.end():
             yield chunk
+        if decoder.progress:
+            teller.note, decoder.progress = _progress(decoder.progress), None
 
 
 def request_body(server: Server, messages: list, tools: list) -> dict:
@@ -128,6 +152,8 @@ def _ask(server: Server, body: dict, cancel: Cancel, tap) -> http.Exchange:
     exchange = http.send(server, "/chat/completions", encode(body), cancel)
     if 200 <= exchange.status < 300:
         return exchange
+    from mm.model import failures
+
     with exchange:
         said = exchange.read_text(refusal.MAX_BODY, http.REFUSAL_SECONDS)
     if tap:
@@ -145,6 +171,8 @@ def _told(server: Server, found: failures.Failure, cancel: Cancel, **more) -> Mo
 
 
 def _models(server: Server, cancel: Cancel) -> list:
+    from mm.model import servers
+
     try:
         return servers.names_in(question.ask(server, "/models", cancel).value) or []
     except ModelError:
@@ -153,9 +181,13 @@ def _models(server: Server, cancel: Cancel) -> list:
 
 def _failed(server: Server, status: int, answer: Answer, cancel: Cancel) -> ModelError:
     """For an error in the place of the answer, or of the rest of it."""
-    return _told(server, failures.of_value(answer.error, status), cancel,
-                 where=" in the middle of its answer" if answer.has_begun else "")
+    from mm.model import failures
 
+    return _told(server, failures.of_value(answer.error, status), cancel,
+                 where=_MIDDLE if answer.has_begun else "")
+
+
+_MIDDLE = " in the middle of its answer"
 
 # What an answer without a word may mean: one that broke off, and [DONE] alone, which some servers send when the next request
 # comes in.
@@ -168,6 +200,8 @@ def _check(server: Server, exchange: http.Exchange, answer: Answer, decoder: sse
     status = exchange.status
     if answer.finish or answer.whole or decoder.done and answer.has_begun:
         return
+    if decoder.endless:
+        raise http.failure(server, "server_crash", ENDLESS, status, where=_MIDDLE if answer.has_begun else "")
     if exchange.cut and not decoder.done:
         raise exchange.cut
     if answer.has_begun:

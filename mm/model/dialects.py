@@ -22,32 +22,21 @@ import re
 from mm.events import Text, Thought
 from mm.model.markup import (Disproved, Source, before, calls_in, decoded, is_next, json_value, name, needed, one_of, raw_value,
                              space, until)
-
-_BARS = ("｜", "｜｜", "|", "||", "‖", "‖‖")
-_JOINTS = ("▁", "_", " ", "\\_")
-
-
-def _deepseek(word: str) -> tuple:
-    return tuple("<｜%s｜>" % word.replace("_", joint) for joint in _JOINTS)
-
-
-def _dsml(what: str, slash: str = "") -> tuple:
-    return tuple("<%s%sDSML%s%s" % (slash, bar, bar, what) for bar in _BARS)
-
+from mm.model.openers import DEEPSEEK, DSML, deepseek, dsml
 
 def _any(*literals: str):
     return re.compile("|".join(map(re.escape, literals)))
 
 
-_CALL_BEGIN, _CALL_END, _SEP = _deepseek("tool_call_begin"), _deepseek("tool_call_end"), _any(*_deepseek("tool_sep"))
-_INVOKE, _INVOKE_END = _dsml('invoke name="'), _dsml("invoke>", "/")
-_PARAMETER, _PARAMETER_END = _dsml('parameter name="'), _any(*_dsml("parameter>", "/"))
+_CALL_BEGIN, _CALL_END, _SEP = deepseek("tool_call_begin"), deepseek("tool_call_end"), _any(*deepseek("tool_sep"))
+_INVOKE, _INVOKE_END = dsml('invoke name="'), dsml("invoke>", "/")
+_PARAMETER, _PARAMETER_END = dsml('parameter name="'), _any(*dsml("parameter>", "/"))
 
 # What may stand behind a call and says nothing more.
 _CLOSERS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]", "<tool_call|>", "<|call|>", "<|end|>", "<|return|>", "<|im_end|>",
             "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "</s>", "<end_of_turn>", "<turn|>",
-            "<｜end▁of▁sentence｜>", *_CALL_END, *_deepseek("tool_calls_end"), *_dsml("function_calls>", "/"),
-            *_dsml("tool_calls>", "/"))
+            "<｜end▁of▁sentence｜>", *_CALL_END, *deepseek("tool_calls_end"), *dsml("function_calls>", "/"),
+            *dsml("tool_calls>", "/"))
 
 _ANGLE, _QUOTE, _LINE_END = _any(">"), _any('"'), _any("\n")
 _KEY_LENGTH = 64
@@ -358,10 +347,5 @@ def _may_be_bare(head: str) -> bool:
 FORMATS = {"": _bare, "<tool_call>": _tool_call, "<function=": _functions, "[TOOL_CALLS]": _mistral, "[TOOL_REQUEST]": _lmstudio,
            "<|python_tag|>": _python_tag, "<|tool_call>": _gemma, "```tool_code": _tool_code,
            "<|channel|>": _harmony, "<|start|>": _harmony}
-FORMATS.update(dict.fromkeys(_deepseek("tool_calls_begin") + _deepseek("tool_calls") + _CALL_BEGIN, _deepseek_calls))
-FORMATS.update(dict.fromkeys(_dsml(""), _dsml_calls))
-
-# Of these only the beginning of a line counts; the others are made of tokens that no text has.
-LINE_OPENERS = ("<tool_call>", "<function=", "[TOOL_REQUEST]", "```tool_code")
-# What ends a message of gpt-oss: nothing in itself, once a header was there.
-HARMONY, HARMONY_ENDS = ("<|channel|>", "<|start|>"), ("<|end|>", "<|return|>", "<|call|>")
+FORMATS.update(dict.fromkeys(DEEPSEEK, _deepseek_calls))
+FORMATS.update(dict.fromkeys(DSML, _dsml_calls))

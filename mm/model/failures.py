@@ -57,8 +57,8 @@ RULES = {
     "bad_request": Rule("{address} refused the request ({status}): {words}", MENDED),
 }
 
-# Fields of mm's requests that some servers do not know.
-FIELDS = ("stream_options", "reasoning_content")
+# Fields of mm's requests that some servers do not know. A longer name that one of them begins is another field.
+_FIELDS = re.compile(r"\b(stream_options|reasoning_content|reasoning|thinking)\b")
 
 # How to load a model, where it is not done by the first request.
 _LOAD = {"lmstudio": "lms load %s", "llama.cpp": "restart llama-server without --no-models-autoload"}
@@ -162,8 +162,8 @@ def _failure(value, words: str, status: int, is_json: bool = False) -> Failure:
         named = next(filter(None, _MODEL.search(said).groups()), None) if _MODEL.search(said) else None
         numbers = {"model": named} if named else {}
     elif kind == "bad_request":
-        field = next((name for name in FIELDS if name in (json.dumps(value) if is_json else words)), None)
-        numbers = {"field": field} if field else {}
+        field = _FIELDS.search(refusal.json_of(value) if is_json else words)
+        numbers = {"field": field.group()} if field else {}
     return Failure(kind, numbers, words, status)
 
 

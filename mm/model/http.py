@@ -20,7 +20,7 @@ from collections import namedtuple
 from mm import __version__
 from mm.cancel import Cancel
 from mm.errors import UserError
-from mm.model import failures, refusal
+from mm.model import refusal
 from mm.model.line import CONNECT_SECONDS, ConnectTimeout, Line
 
 # `url` ends in /v1, without a slash; `headers` is a dict; `timeout` is in seconds without a byte, 0 for none;
@@ -61,11 +61,15 @@ class ModelError(UserError):
 
 def failure(server: Server, kind: str, words: str = "", status: int | None = None, **more) -> ModelError:
     """The ModelError of a kind, in its line."""
+    from mm.model import failures
+
     return told(server, failures.Failure(kind, {}, words, status), **more)
 
 
 def told(server: Server, found: failures.Failure, retry_after: float | None = None, **more) -> ModelError:
     """The ModelError of a Failure, in its line."""
+    from mm.model import failures
+
     secrets = secrets_of(server)
     text = failures.line(found, shown(server.url), failures.make_of(server, found.words), secrets, has_key=bool(server.api_key),
                          **more)
@@ -117,6 +121,10 @@ class Exchange:
             return b""
         self._cancel.check()  # the kernel may still hold bytes from before the shutdown
         return data
+
+    def hurry(self, seconds: float) -> None:
+        """From here on no byte within this time is a time-out too."""
+        self._line.set_timeout(min(seconds, self._line.seconds or seconds))
 
     def read_text(self, limit: int, seconds: float) -> str:
         """A short body that should be there at once: what came of it within the time and the limit."""

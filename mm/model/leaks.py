@@ -15,9 +15,9 @@ import re
 from collections import namedtuple
 
 from mm.events import Text, Thought
-from mm.model.dialects import FORMATS, HARMONY, HARMONY_ENDS, LINE_OPENERS, read
 from mm.model.fences import Lines
-from mm.model.markup import Disproved, Source, Tools
+from mm.model.openers import (AT_LINE, AT_LINE_PREFIXES, HARMONY, HARMONY_ENDS, IN_LINE, IN_LINE_PREFIXES, LONE_ENDS, LONGEST, THINK,
+                              prefixes)
 
 # All that this answer has said as Text until now was reasoning: its beginning was left to the model's template.
 Misread = namedtuple("Misread", "")
@@ -28,37 +28,21 @@ _MOST_SPACE = 32
 # So much behind a complete call is an answer that goes on, and one that may have to be stopped: it waits no longer.
 _MOST_BEHIND = 4096
 
-# Tags around reasoning, and what closes each.
-_THINK = {"<think>": "</think>", "<thinking>": "</thinking>", "[THINK]": "[/THINK]"}
-_LONE_ENDS = ("</think>", "[/THINK]")
-
 # A model that goes on with the result of its own call has made it up, and what it calls next comes of that.
 _INVENTED = re.compile(r"<tool_response|<\|tool_response|\[TOOL_RESULTS\]")
 
 _POINT = re.compile(r"[\r\n]\s*|[<\[]")
 _SPACE = re.compile(r"\s*")
 
-# All that means something, in the middle of a line and at its beginning.
-_IN_LINE = (*(opener for opener in FORMATS if opener and opener not in LINE_OPENERS), *_LONE_ENDS, *HARMONY_ENDS, *_THINK)
-_AT_LINE = (*_IN_LINE, *LINE_OPENERS)
-
-
-def _prefixes(openers) -> frozenset:
-    return frozenset(opener[:end] for opener in openers for end in range(1, len(opener)))
-
-
-_IN_LINE_PREFIXES, _AT_LINE_PREFIXES = _prefixes(_IN_LINE), _prefixes(_AT_LINE)
-_LONGEST = max(map(len, _AT_LINE_PREFIXES))
-
 # What ends reasoning, and the beginnings of it.
 _Ends = namedtuple("_Ends", "pattern prefixes kept")
 
 
 def _ends(*literals: str, kept: tuple = ()) -> _Ends:
-    return _Ends(re.compile("|".join(map(re.escape, literals + kept))), _prefixes(literals + kept), kept)
+    return _Ends(re.compile("|".join(map(re.escape, literals + kept))), prefixes(literals + kept), kept)
 
 
-_THINK_ENDS = {opener: _ends(closer) for opener, closer in _THINK.items()}
+_THINK_ENDS = {opener: _ends(closer) for opener, closer in THINK.items()}
 _HARMONY_THOUGHT_ENDS = _ends(*HARMONY_ENDS, kept=HARMONY)
 
 # A call, or several, that stand complete: what came before it and would be dropped with it, the markup, and what it says.
@@ -72,7 +56,7 @@ class Reader:
         self.spoke = False  # whether there was any text that is no call and no thought
         self.reasoned = False  # whether the server tells the reasoning apart by itself
         self.thoughts = []  # the reasoning that was found
-        self._source = Source(Tools(tools))
+        self._tools, self._source = tools, None  # what a call is read from, once there may be one
         self._rest = ""  # not decided yet
         self._plain = False  # in the middle of a line, with nothing to wait for
         self._ends = None  # what ends the reasoning that is being read
@@ -81,19 +65,21 @@ class Reader:
         self._lines = Lines()
         self._before = ""  # the character before
         self._harmony = self._thought = self._bare_tried = False
+        self._spoken_of = False  # whether headers of gpt-oss are, in quotes
         self._attempt = None  # the call that is being read
         self._gap, self._raw = "", []  # what stood before it, and its text so far
         self._pending = None  # from the first complete call on, all that would have been said: Text, Thought and _Found
         self._behind = 0  # how much of that stands behind the last call
-        self._calls = bool(self._source.tools)  # whether there may be calls
+        self._calls = bool(tools)  # whether there may be calls
         self._texts, self._events = [], []
-        self._sent = False  # whether any text has left
+        self._said = []  # the text that has left
         self._cut = False  # whether a call that is not complete at the end is one that was cut
 
     def feed(self, text: str, events: list) -> None:
         """Appends to `events` the Text, Thought and Misread that this piece brings."""
         if self._plain and not _POINT.search(text):
             self._before = text[-1:]
+            self._said.append(text)
             events.append(Text(text))
             return
         self._read(text, events)
@@ -148,7 +134,7 @@ class Reader:
 
     def _read(self, text: str, events: list, ended: bool = False) -> None:
         text, self._rest, at = self._rest + text, "", 0
-        self._events, self._source.ended = events, ended
+        self._events = events
         while at is not None and (at < len(text) or ended and self._attempt):
             step = self._read_call if self._attempt else self._read_thought if self._ends else self._read_text
             at = step(text, at, ended)
@@ -209,18 +195,21 @@ class Reader:
         if self._lines.fence or before == "`":
             return False
         starts_line = self._lines.starts
-        openers = _AT_LINE if starts_line else _IN_LINE
+        openers = AT_LINE if starts_line else IN_LINE
         if text.startswith(openers, at):
             opener = next(opener for opener in openers if text.startswith(opener, at))
-            if opener in _THINK:
+            if opener in THINK:
                 self._thought = True  # or it is spoken of, and so is its end
                 return opener if starts_line else False
-            if opener in _LONE_ENDS:
+            if opener in LONE_ENDS:
                 return self._lone_end(opener, before, text[at + len(opener):at + len(opener) + 1], ended)
             if opener in HARMONY_ENDS:
                 return opener if self._harmony else False
-            return opener if self._calls or opener in HARMONY else False
-        if not ended and len(text) - at <= _LONGEST and text[at:] in (_AT_LINE_PREFIXES if starts_line else _IN_LINE_PREFIXES):
+            if opener in HARMONY:
+                self._spoken_of = self._spoken_of or bool(before) and before in "\"'("
+                return opener if self._harmony or starts_line or not self._spoken_of else False
+            return opener if self._calls else False
+        if not ended and len(text) - at <= LONGEST and text[at:] in (AT_LINE_PREFIXES if starts_line else IN_LINE_PREFIXES):
             return None
         bare = self._calls and self._starts and not (self.spoke or self._pending or self._bare_tried)
         return "" if bare and text[at:at + 1] in ("{", "[", "`") else False
@@ -234,22 +223,30 @@ class Reader:
         return None if not behind and not ended else False if behind and behind in " .,;:)!?" else tag
 
     def _open(self, opener: str, gap: str, at: int) -> int:
-        if opener in _THINK:
+        if opener in THINK:
             self._leave_gap(gap)
             self._begin_thought(_THINK_ENDS[opener])
-        elif opener in _LONE_ENDS:
+        elif opener in LONE_ENDS:
             self._misread()
         elif opener in HARMONY_ENDS:
             self._space(gap)
             self._starts = self._drops_space = True
         else:
-            self._attempt, self._gap, self._raw = read(self._source, opener), gap, [opener]
-            self._source.name = ""
+            self._attempt, self._gap, self._raw = self._reading(opener), gap, [opener]
         return at + len(opener)
 
+    def _reading(self, opener: str):
+        from mm.model import dialects, markup
+
+        self._source = self._source or markup.Source(markup.Tools(self._tools))
+        self._source.name = ""
+        return dialects.read(self._source, opener)
+
     def _read_call(self, text: str, at: int, ended: bool):
+        from mm.model.markup import Disproved
+
         source = self._source
-        source.text, source.at = text, at
+        source.text, source.at, source.ended = text, at, ended
         found = None
         try:
             next(self._attempt)
@@ -327,7 +324,7 @@ class Reader:
         """Where the beginning of an end of the reasoning may stand, at the end of the text."""
         if not ended:
             for sign in "<[":
-                begin = text.rfind(sign, max(at, len(text) - _LONGEST))
+                begin = text.rfind(sign, max(at, len(text) - LONGEST))
                 if begin >= 0 and text[begin:] in self._ends.prefixes:
                     return begin
         return len(text)
@@ -336,13 +333,15 @@ class Reader:
         """What was said until now, or waits to be said, was reasoning."""
         self._thought = True
         texts, self._texts = "".join(self._texts), []
-        if self._sent:
+        if self._said:
             self._events.append(Misread())
+            self.thoughts += self._said
+            self._said = []
         items, self._pending = self._pending or [], None
         for item in items:
             texts += item.gap + item.raw if isinstance(item, _Found) else item.text
         self._think(texts)
-        self.spoke = self._sent = False
+        self.spoke = False
         self._starts = self._drops_space = True
         self._lines.begin()
 
@@ -384,8 +383,9 @@ class Reader:
 
     def _flush(self) -> None:
         if self._texts:
-            self._events.append(Text("".join(self._texts)))
-            self._texts, self._sent = [], True
+            self._said.append("".join(self._texts))
+            self._events.append(Text(self._said[-1]))
+            self._texts = []
 
 
 def recovered(text: str, tools) -> list:

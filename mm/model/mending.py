@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import re
 
+from mm.model.answer import REASONING
+
 # The mendings, as they are told: requests are taken ….
 NO_STREAM_OPTIONS = "without stream_options"
-NO_REASONING = "without reasoning_content"
+NO_REASONING = "without reasoning"
 VALID_ARGUMENTS = "with {} for arguments that are no JSON"
 NO_TRAILING_ASSISTANT = "without an answer at the end"
 FLAT = "with one system message and the roles in turn"
@@ -37,15 +39,16 @@ def wanted(problem, body: dict, extra: dict) -> list:
     """The mendings that may help against a ModelError, the one to try first in front. `extra`: what the user has set stays."""
     if problem.kind == "bad_request" and problem.status in (400, 422):
         field = problem.numbers.get("field")
-        return {"stream_options": [] if "stream_options" in extra else [NO_STREAM_OPTIONS],
-                "reasoning_content": [NO_REASONING]}.get(field, [])
+        if field == "stream_options":
+            return [] if field in extra else [NO_STREAM_OPTIONS]
+        return [NO_REASONING] if field in REASONING else []
     if problem.kind == "template":
         return [NO_SYSTEM] if _NO_SYSTEM_ROLE.search(str(problem)) else [FLAT, NO_SYSTEM]
     return {"trailing_assistant": [NO_TRAILING_ASSISTANT], "bad_history_arguments": [VALID_ARGUMENTS]}.get(problem.kind, [])
 
 
 def _without_reasoning(messages: list) -> list:
-    return [{name: value for name, value in message.items() if name != "reasoning_content"} for message in messages]
+    return [{name: value for name, value in message.items() if name not in REASONING} for message in messages]
 
 
 def _with_valid_arguments(messages: list) -> list:

@@ -48,7 +48,15 @@ def words_of_value(value) -> str:
             value = next((found for found in named if found), "")
         else:
             break
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else "" if value is None else json_of(value)
+
+
+def json_of(value) -> str:
+    """The value as JSON; "[]" where it is nested so deeply that it could just be read."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "[]"
 
 
 def status_of_value(value, otherwise: int) -> int:

@@ -10,7 +10,6 @@ import threading
 import time
 
 from mm.cancel import Cancel
-from mm.model import failures, mending
 from mm.model.http import ModelError, Server, shown
 
 # Between the tries, in seconds; then the last again and again.
@@ -48,6 +47,14 @@ class Attempts:
         self._forgiven = []
         self._misled = None  # what was wrong with the URL that was set
 
+    def mended(self, body: dict) -> dict:
+        """The request as this server takes it; the same object where nothing is changed."""
+        if not self.mendings:
+            return body
+        from mm.model import mending
+
+        return mending.mended(body, self.mendings)
+
     def succeeded(self) -> None:
         """The server answers: what was changed for that is kept."""
         for error in self._forgiven:
@@ -64,6 +71,8 @@ class Attempts:
 
         `body` is what was sent. Raises Cancelled at once, also while it waits.
         """
+        from mm.model import failures
+
         self._cancel.check()
         again = failures.RULES[error.kind].again if error.kind in failures.RULES else failures.NEVER
         if again == failures.WAITING:
@@ -96,6 +105,8 @@ class Attempts:
                 raise self._shown(error)
             self.server, self._misled = self.server._replace(url=url + "/v1"), error
             return
+        from mm.model import mending
+
         for name in mending.wanted(error, body, self.server.extra or {}):
             if name not in self.mendings:
                 mendings = (*self.mendings, name)

@@ -26,12 +26,14 @@ from mm.model.question import at, listed, root_of
 # What is asked for where neither the user nor the server names a model. Servers with one model ignore the name.
 ANY_MODEL = "default"
 
-# For the search: a place that does not accept a connection in the first time, or does not list its models in the second,
-# is no server.
+# For the search: a place that does not accept a connection in the first time, or does not list its models in the second
+# (unless find is given another), is no server.
 CONNECT_SECONDS, LIST_SECONDS = 0.2, question.QUESTION_SECONDS
 
 # A server that the user has set may be busy with an answer and list its models late: then mm just asks it.
 _SET_SECONDS = 10
+# What is only of use and not needed is waited for so long.
+_MAKE_SECONDS = 1
 
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 
@@ -42,15 +44,12 @@ _NO_CHAT = ("embed", "rerank")
 _DOCKER_INSIDE = "http://model-runner.docker.internal/engines/v1"
 _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
-# What to fetch where a server runs and has no model yet: one for tools, of a size that most machines can bear.
-FIRST_MODEL = {"ollama": "qwen3:8b", "lmstudio": "qwen/qwen3-8b", "docker": "ai/qwen3"}
-
 FOUND = "model: %s · %s · another one: --model NAME%s"
 NAMES_SHOWN = 5
-NONE_RUNS = "no model server is running here (%s): start one (%s), name one with --url, or try --demo"
+NONE_RUNS = "no model server is running here (%s): start one (%s), name one with --url, or try --demo%s"
 WANTS_KEY = "the model server at %s wants an API key, and mm sends one only to a URL that you set: MM_API_KEY=… mm --url %s"
 NO_MODEL = "the server at %s has no model that can chat%s"
-TOO_SLOW = "%s accepts connections and did not list its models in %d s (--url %s asks it all the same)"
+TOO_SLOW = "%s accepts connections and did not list its models in %g s (--url %s asks it all the same)"
 NOT_NEAR = "%s is not used: %s is neither this machine nor in a private network (MM_URL or --url sets it)"
 
 # A place to look at. `origin` is the variable that named it, None for a usual port; `make` the key of the make there.
@@ -66,21 +65,21 @@ NOBODY, FAR, SLOW, OTHER, LOCKED, EMPTY, GOOD = "nobody", "far", "slow", "other"
 
 
 class NothingRuns(UserError):
-    """No place that was looked at has anything to do with a model server."""
+    """No place that may be used has anything to do with a model server."""
 
 
 class Sighting:
     """What is known of one place, while its thread looks at it: `done` is set when no more will be."""
 
-    def __init__(self, place: Place):
-        self.place = place
+    def __init__(self, place: Place, seconds: float):
+        self.place, self.seconds = place, seconds
         self.state = NOBODY
         self.listing, self.models, self.make = None, (), None
         self.done = threading.Event()
 
 
-def find(config, environ, cancel: Cancel, places=None) -> Found:
-    """The server to ask, with the model. `places`: where to look instead of places_of(environ).
+def find(config, environ, cancel: Cancel, places=None, seconds: float = LIST_SECONDS) -> Found:
+    """The server to ask, with the model. `places`: where to look instead of places_of(environ); `seconds`: for a list of models.
 
     Raises UserError, one line with what to do, where there is none, and Cancelled. A URL that is set counts alone.
     """
@@ -89,11 +88,11 @@ def find(config, environ, cancel: Cancel, places=None) -> Found:
     if server.url:
         return _set(server, cancel)
     server = server._replace(api_key=None, headers={})
-    sightings = look_around(server, places_of(environ) if places is None else places, cancel)
+    sightings = look_around(server, places_of(environ) if places is None else places, cancel, seconds)
     best = next((each for each in sightings if each.state == GOOD), None)
     passed_over = [line for line in map(_told, sightings) if line]
     if best is None:
-        raise UserError("; ".join(passed_over)) if passed_over else NothingRuns(_none(sightings))
+        raise _nothing(sightings)
     server = _with_model(server._replace(url=best.place.url, make=best.make), best.models, best.listing, cancel)
     title = makes.of_key(best.make).title if best.make else "a server"
     line = FOUND % (among(server.model, best.models), "%s at %s" % (title, http.shown(server.url)), " or --url URL")
@@ -114,19 +113,19 @@ def places_of(environ) -> tuple:
     return tuple(unique.values())
 
 
-def look_around(server: Server, places, cancel: Cancel, whole: bool = False) -> list:
-    """A Sighting for each place up to the first good one, or with `whole` for all of them. Raises Cancelled.
+def look_around(server: Server, places, cancel: Cancel, seconds: float) -> list:
+    """A Sighting for each place up to the first good one. Raises Cancelled.
 
-    Takes as long as the slowest of those, and never longer than CONNECT_SECONDS and LIST_SECONDS.
+    Takes as long as the slowest of those, and never longer than CONNECT_SECONDS and `seconds`.
     """
-    over, end = Cancel(), time.monotonic() + CONNECT_SECONDS + LIST_SECONDS
-    sightings = [Sighting(place) for place in places]
+    over, end = Cancel(), time.monotonic() + CONNECT_SECONDS + seconds
+    sightings = [Sighting(place, seconds) for place in places]
     try:
         for sighting in sightings:
             threading.Thread(target=_look, args=(sighting, server, over), name="search", daemon=True).start()
         for count, sighting in enumerate(sightings, 1):
             cancel.wait(sighting.done, max(0, end - time.monotonic()))
-            if sighting.state == GOOD and not whole:
+            if sighting.state == GOOD:
                 return sightings[:count]
         return sightings
     finally:
@@ -162,10 +161,10 @@ def _look(sighting: Sighting, server: Server, over: Cancel) -> None:
             return
         _connect(addresses)
         sighting.state, begin = SLOW, time.monotonic()
-        said = question.ask(server._replace(url=url), "/models", over, seconds=LIST_SECONDS)
+        said = question.ask(server._replace(url=url), "/models", over, seconds=sighting.seconds)
         if said.status:
             _judge(sighting, said, server.model)
-        elif time.monotonic() - begin < LIST_SECONDS / 2:
+        elif time.monotonic() - begin < sighting.seconds / 2:
             sighting.state = OTHER  # it hung up, or speaks something else
     except (OSError, ValueError, ModelError, Cancelled):
         pass  # nobody there, or nobody waits any more
@@ -185,7 +184,7 @@ def _judge(sighting: Sighting, said, wanted) -> None:
     else:
         sighting.state = OTHER
     # A usual port alone tells nothing where several makes share it.
-    make = makes.of_models(said.value, said.software) or makes.of_key(place.make if place.make in FIRST_MODEL else None)
+    make = makes.of_models(said.value, said.software) or makes.alone_at(place.make)
     sighting.listing, sighting.models, sighting.make = said.value, tuple(names or ()), make and make.key
 
 
@@ -201,14 +200,24 @@ def names_in(listing):
 
 
 def _set(server: Server, cancel: Cancel) -> Found:
-    """The server that the user has set: taken as it is, and asked for its models where no model is set."""
+    """The server that the user has set: taken as it is, and asked for its models, which also tell of what make it is."""
     if server.model:
-        return Found(server, SET)
+        return Found(server._replace(make=_make_of(server, cancel)), SET)
     said = question.ask(server, "/models", cancel, seconds=_SET_SECONDS)
     names, make = names_in(said.value) or (), makes.of_models(said.value, said.software)
     server = _with_model(server._replace(make=make and make.key), names, said.value, cancel)
     line = FOUND % (among(server.model, names), http.shown(server.url), "")
     return Found(server, SET, line if len(names) > 1 else "")
+
+
+def _make_of(server: Server, cancel: Cancel):
+    """The key of the server's make, as far as it tells at once: its answers must not wait for it."""
+    try:
+        said = question.ask(server, "/models", cancel, seconds=_MAKE_SECONDS)
+    except ModelError:
+        return None  # the completion will tell better what is wrong
+    make = makes.of_models(said.value, said.software)
+    return make and make.key
 
 
 def _with_model(server: Server, names, listing, cancel: Cancel) -> Server:
@@ -262,20 +271,30 @@ def _told(sighting: Sighting) -> str | None:
     if sighting.state == LOCKED:
         return WANTS_KEY % (url, url)
     if sighting.state == EMPTY:
-        make = makes.of_key(sighting.make)
-        return NO_MODEL % (url, ": " + make.pull % FIRST_MODEL[make.key] if make and make.pull else "")
+        return NO_MODEL % (url, _first_model(makes.of_key(sighting.make)))
     if sighting.state == SLOW:
-        return TOO_SLOW % (url, LIST_SECONDS, url)
+        return TOO_SLOW % (url, sighting.seconds, url)
     if sighting.state == FAR:
         return NOT_NEAR % (sighting.place.origin, urllib.parse.urlsplit(url).hostname)
     return None
 
 
-def _none(sightings) -> str:
-    """Where it was looked, and how to start one."""
-    looked_at = (urllib.parse.urlsplit(each.place.url).netloc for each in sightings)
+def _first_model(make) -> str:
+    """How a server of this make, which has no model, gets one."""
+    if make and make.pull:
+        return ": " + make.pull % makes.FIRST_MODEL[make.key]
+    return ": restart it with one (%s)" % make.start if make else ""
+
+
+def _nothing(sightings) -> UserError:
+    """Where it was looked, what is there, and how to start one where that is no help."""
+    lines = [(each.state, line) for each, line in zip(sightings, map(_told, sightings)) if line]
+    if any(state != FAR for state, _ in lines):
+        return UserError("; ".join(line for _, line in lines))
+    looked_at = (urllib.parse.urlsplit(each.place.url).netloc for each in sightings if each.state != FAR)
     ports = ", ".join(dict.fromkeys(name.replace("127.0.0.1", "") for name in looked_at))
-    return NONE_RUNS % (ports, " | ".join(make.start for make in makes.MAKES[:3]))
+    ways = " | ".join(make.start for make in makes.MAKES[:3])
+    return NothingRuns(NONE_RUNS % (ports, ways, "".join("; " + line for _, line in lines)))
 
 
 def _addressed(url: str) -> list:
@@ -303,27 +322,37 @@ def _connect(addresses: list) -> None:
 def _openai_url(environ):
     """OPENAI_BASE_URL, with the /v1 that some leave out; None where it is no URL that could be asked."""
     url = (environ.get("OPENAI_BASE_URL") or "").strip().rstrip("/")
-    try:
-        parts = urllib.parse.urlsplit(url)
-        parts.port  # a ValueError where it is none
-    except ValueError:
-        return None
-    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+    parts = _parts(url)
+    if not parts or parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
         return None
     return url if parts.path else url + "/v1"
 
 
 def _ollama_url(environ):
-    """OLLAMA_HOST as Ollama reads it, but for "every address" which is asked at this machine's own; None where unset."""
-    given = (environ.get("OLLAMA_HOST") or "").strip()
+    """OLLAMA_HOST as Ollama reads it, but for "every address" which is asked at this machine's own; None where unset, or
+    where it is nothing that could be asked."""
+    given = (environ.get("OLLAMA_HOST") or "").strip().strip("\"'").strip()
     scheme, _, rest = given.rpartition("://")
     place, _, path = rest.partition("/")
-    port = {"": "11434", "http": "80", "https": "443"}.get(scheme)
-    if not given or port is None or "@" in place:
+    usual_port = {"": "11434", "http": "80", "https": "443"}.get(scheme)
+    if not given or usual_port is None or "@" in place:
         return None
-    with_port = re.fullmatch(r"(\[.*\]|[^:]*):(\d{0,5})", place)
-    host, port = (with_port[1], with_port[2] or port) if with_port else (place, port)
+    with_port = re.fullmatch(r"(\[.*\]|[^:]*):([^:\]]*)", place)
+    host, port = with_port.groups() if with_port else (place, "")
+    if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
+        port = usual_port
     host = host.strip("[]")
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     path = re.sub(r"/?v1/?$", "", path).strip("/")
-    return "%s://%s:%s%s/v1" % (scheme or "http", "[%s]" % host if ":" in host else host, port, path and "/" + path)
+    url = "%s://%s:%s%s/v1" % (scheme or "http", "[%s]" % host if ":" in host else host, port, path and "/" + path)
+    return url if _parts(url) else None
+
+
+def _parts(url: str):
+    """The parts of a URL, None where it is none."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        parts.port  # a ValueError where it is none
+        return parts
+    except ValueError:
+        return None

@@ -14,33 +14,52 @@ Made for what model servers really send, which is less strict than the standard 
 from __future__ import annotations
 
 import json
+import re
 
 _parse = json.JSONDecoder().raw_decode
 
 # What stands for an error that is announced and not described.
 _NO_WORDS = "an error without a description"
 
+# No event is longer, in bytes: what is, has no end.
+LONGEST = 32 * 1024 * 1024
+
+# How much of a body's beginning is kept, for whom it is to be shown.
+_KEPT = 65536
+
+# What may stand before a body's first word. Some servers send comments as long as they have nothing to say.
+_NOTHING = re.compile(r"(?:[\s\ufeff]|:[^\n]*(?:\n|\Z))*")
+
+# How far mlx-lm is with reading the prompt, in a comment.
+_PROGRESS = re.compile(r"^:\s*keepalive (\d{1,9})/(\d{1,9})\s*$", re.MULTILINE)
+
 # How often an event over several lines is tried before its blank line: without a limit the work would be quadratic.
 _MAX_TRIES = 32
 
 
 class Decoder:
-    """Turns one body into objects. `done` once [DONE] was there: nothing after it counts."""
+    """Turns one body into objects. `done` once [DONE] was there: nothing after it counts. `endless` once an event was too long."""
 
     def __init__(self, tap=None):
         """`tap(line)`, if given, is told each object as the one data line that makes it, and the [DONE]."""
-        self.done = False
+        self.done = self.endless = False
         self.dropped = 0  # events that were no JSON object
-        self.beginning = ""  # the first lines that came, as they came
+        self.progress = None  # {"processed", "total"}, in tokens of the prompt, where a comment before the first event told
+        self.beginning = ""  # the first lines that came, as they came, without comments
         self._tap = tap
         self._rest = []  # pieces of the line that is not complete yet
         self._held = []  # data lines of an event that is not complete yet
+        self._waiting = 0  # the bytes in both
         self._event = ""
         self._is_json = False
 
     def feed(self, data: bytes) -> list:
         """The objects that are complete with these bytes."""
-        if self.done:
+        if self.done or self.endless:
+            return []
+        self._waiting += len(data)
+        if self._waiting > LONGEST:
+            self.endless, self._rest, self._held = True, [], []
             return []
         end = data.rfind(b"\n") + 1
         if not end or self._is_json:
@@ -49,7 +68,10 @@ class Decoder:
         self._rest.append(data[:end])
         text = b"".join(self._rest).decode("utf-8", "replace")
         self._rest = [data[end:]] if end < len(data) else []
-        return self._lines(text)
+        objects = self._lines(text)
+        if not self._held and not self._is_json:
+            self._waiting = len(data) - end
+        return objects
 
     def end(self) -> list:
         """The objects that only the end of the body completes. With a newline missing, or none needed."""
@@ -66,10 +88,13 @@ class Decoder:
     def _lines(self, text: str) -> list:
         objects = []
         if not self.beginning:
-            text = text.lstrip("\ufeff \t\r\n")
+            nothing = _NOTHING.match(text).group()
+            for found in _PROGRESS.finditer(nothing):
+                self.progress = {"processed": int(found.group(1)), "total": int(found.group(2))}
+            text = text[len(nothing):]
             if not text:
                 return objects
-            self.beginning = text
+            self.beginning = text[:_KEPT]
             if text[0] == "{":
                 self._is_json = True
                 self._rest.insert(0, text.encode("utf-8"))
@@ -161,7 +186,10 @@ class Decoder:
     def _emit(self, value: dict, objects: list) -> None:
         objects.append(value)
         if self._tap:
-            self._tap("data: " + json.dumps(value))
+            try:
+                self._tap("data: " + json.dumps(value))
+            except RecursionError:
+                pass  # it could just be read
 
 
 def _loads(text: str):

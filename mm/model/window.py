@@ -4,8 +4,9 @@ Each kind of server tells it in another place, and servers imitate one another a
 by its shape alone: a whole number above zero where this kind of server puts it. A refusal of a prompt that was too long is the
 last source, and the surest.
 
-`Window` is the process's knowledge of it. The probe runs in a daemon thread of its own and delays nothing; `size` may be read
-from any thread at any time.
+`Window` is the process's knowledge of it. The probe runs in a daemon thread of its own and delays no request; `size` may be
+read from any thread at any time. What the user should know of the window goes to the log at once, and waits as `news` for a
+front end that has an answer to put it under: most editors hide the log.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from collections import namedtuple
 from mm import log
 from mm.cancel import Cancel
 from mm.model import makes, question
-from mm.model.failures import Overflow
 from mm.model.http import ModelError, Server
 from mm.model.question import at, listed, root_of
 
@@ -34,6 +34,8 @@ _CUT, _CUT_TO_HALF = 0.6, 0.75
 # The windows that servers have by default, where it is not known which.
 _USUAL_WINDOWS = tuple(1024 << power for power in range(1, 8))
 NO_WAY_OUT = "pick a model with a larger window"
+# How long the end of an answer waits for a probe that the answer has begun. A server on this machine takes milliseconds.
+NEWS_SECONDS = 0.3
 UNKNOWN = ("⚠️ the model server does not tell its context window: the conversation is not compressed by itself "
            "(set model.contextWindow)")
 
@@ -49,6 +51,7 @@ class Window:
         self._running = None  # the thread that asks
         self._suspected = None  # a report of tokens that is yet to be held against the window
         self._told = self._told_truncated = False
+        self._news = []
 
     @property
     def size(self) -> int:
@@ -59,14 +62,14 @@ class Window:
     def look(self, server: Server, answered: bool = False) -> None:
         """Asks the server in the background, unless the window is known or being asked for.
 
-        Some servers know only once the model is loaded: so it is called before the first request, and again with `answered`
-        when a request has been answered. What is still unknown then, or small, is said once on stderr.
+        Some servers know only once the model is loaded: so it is called before the first request of a turn, and again with
+        `answered` when a request has been answered. What is still unknown then, or small, is said once. A small one is asked
+        for in each turn: the user may have started the server anew with a larger one.
         """
         with self._lock:
-            if self.size:
-                if answered:
-                    self._tell(server)
-            elif not self._told:
+            if self.size and answered:
+                self._tell(server)
+            elif not self._configured and (self.size < SMALL_WINDOW if self.size else not self._told):
                 self._start(server, answered)
 
     def learn(self, problem, server: Server):
@@ -76,6 +79,8 @@ class Window:
         """
         overflow = None
         if getattr(problem, "kind", None) in ("context_overflow", "request_too_large"):
+            from mm.model.failures import Overflow
+
             overflow = Overflow(problem.numbers.get("window", 0), problem.numbers.get("prompt", 0))
         if overflow and overflow.window:
             self._learned = overflow.window
@@ -102,6 +107,13 @@ class Window:
         if running:
             running.join(seconds)
 
+    def news(self) -> list:
+        """The lines that the user has not been shown yet, each of them once."""
+        self.wait(NEWS_SECONDS)
+        with self._lock:
+            news, self._news = self._news, []
+        return news
+
     def _start(self, server: Server, answered: bool) -> None:
         if not (self._running and self._running.is_alive()):
             self._running = threading.Thread(target=self._look, args=(server, answered), name="window", daemon=True)
@@ -114,6 +126,8 @@ class Window:
         except Exception:
             log.traceback()
         with self._lock:
+            if self._probed and size not in (0, self._probed):
+                self._learned = 0  # of the server as it was before
             self._probed, self._make = size or self._probed, make or self._make
             if answered or self.size:
                 self._tell(server)
@@ -126,19 +140,25 @@ class Window:
         if not self.size:
             log.line(UNKNOWN)
         elif self.size < SMALL_WINDOW:
-            log.line(SMALL % (self.size, way_out(server, self._make)))
+            self._say(SMALL % (self.size, way_out(server, self._make)), new=not self._configured)
 
     def _tell_truncated(self, server: Server) -> None:
         if self._suspected and not self._told_truncated and truncated(*self._suspected, self.size):
             self._told_truncated = True
-            log.line(TRUNCATED % (*self._suspected, way_out(server, self._make)))
+            self._say(TRUNCATED % (*self._suspected, way_out(server, self._make)))
+
+    def _say(self, line: str, new: bool = True) -> None:
+        """`new`: whether it is something that the user has not set so."""
+        log.line(line)
+        if new:
+            self._news.append(line)
 
 
 def way_out(server: Server, make=None) -> str:
     """The command that gives a model a larger window on this very server; `make` is its key as far as a probe told it."""
     known = makes.of_key(server.make) or makes.of_key(make) or makes.of_url(server.url)
     if known:
-        return known.larger_window or NO_WAY_OUT
+        return makes.with_model(known.larger_window or NO_WAY_OUT, server.model)
     return " or ".join(each.larger_window for each in makes.MAKES[:3])
 
 
@@ -161,6 +181,8 @@ def probe(server: Server, cancel: Cancel) -> tuple:
 
     Raises Cancelled, and nothing else.
     """
+    if server.make == "llama-cpp-python":
+        return 0, server.make  # it tells it nowhere, and a question for its models breaks off the answer that it is writing
     root = server._replace(url=root_of(server.url))
     model = server.model or ""
     for questions, make in ((_llama_cpp, "llama.cpp"), (_ollama, "ollama"), (_openai, None), (_lm_studio, "lmstudio"),
@@ -228,11 +250,16 @@ def _docker(root: Server, model: str, cancel: Cancel) -> int:
 
 
 def _lm_studio(root: Server, server: Server, model: str, cancel: Cancel) -> int:
+    sizes = []
     for each in listed(at(_ask(root, "/api/v1/models", cancel), "models")):
         for instance in listed(at(each, "loaded_instances")):
             size = _size(at(instance, "config", "context_length"))
-            if size and model in (at(each, "key"), at(instance, "id")):
+            if size and at(instance, "id") == model:
                 return size
+            if size and at(each, "key") == model:
+                sizes.append(size)
+    if sizes:
+        return min(sizes)  # of several, it is not known which one answers
     entries = listed(at(_ask(root, "/api/v0/models", cancel), "data"))
     return _first(entries, lambda each: at(each, "id") == model, "loaded_context_length")
 

@@ -26,15 +26,13 @@ from mm.wire.peer import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Close
 PROTOCOL_VERSION = 1
 # No files and no terminals of the client's: an asked agent has its own.
 CAPABILITIES = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False, "elicitation": {"form": {}}}
-DEPTH = "MM_AGENT_DEPTH"
+DEPTH, TRACE = "MM_AGENT_DEPTH", "MM_TRACE"
 AUTH_REQUIRED = -32000
 
 # Seconds: for the answer to `initialize`; that a cancelled agent gets to answer. Then the caller goes on, and the program is
 # closed: the end of its stdin, two seconds later TERM, and KILL five after the cancel.
 INITIALIZE_LIMIT, CANCEL_LIMIT = 30, 1
-# Seconds between two looks at a growing answer; at an agent that may have gone and left its stdout to others, which then never ends.
-# And for what it has said until then to be read.
-PROGRESS_INTERVAL, LOOK_INTERVAL, LAST_WORDS = 0.25, 1, 0.5
+PROGRESS_INTERVAL = 0.25  # seconds between two looks at a growing answer
 MOST_DIALOGS = 20
 
 TOO_DEEP = "too deep (%d)"
@@ -89,6 +87,7 @@ def ask(name: str, entry, prompt: str, cwd: str, asker: Asker, config, environ, 
     if problem:
         raise AgentFailed(problem)
     variables = without_own(environ)
+    variables.pop(TRACE, None)  # two conversations in one file could not be told apart
     if not asker.yolo:
         variables["MM_YOLO"] = "false"  # an asked mm must not be freer than this one
     variables.update(entry.env)
@@ -104,14 +103,15 @@ class _Talk:
     def __init__(self, name, entry, cwd, variables, asker, idle_limit, cancel):
         self._name, self._argv, self._cwd, self._asker, self._cancel = name, entry.argv, cwd, asker, cancel
         self._idle_limit = self._limit = idle_limit
-        self._heard = self._looked = self._gone = 0
+        self._heard = self._looked = 0
         self._session = self._outcome = None
         self._words, self._calls = asked.Words(), asked.ToolCalls()
         self._asking, self._counting, self._dialogs = threading.Lock(), threading.Lock(), 0
         try:
             self._program = Program("agent " + name, entry.argv, cwd, variables, self._serve, self._notified)
-        except OSError as error:
-            raise AgentFailed(NO_START % (name, error.filename or entry.argv[0], error.strerror or error)) from None
+        except (OSError, ValueError) as error:
+            named, why = getattr(error, "filename", None) or entry.argv[0], getattr(error, "strerror", None) or error
+            raise AgentFailed(NO_START % (name, named, why)) from None
         self._peer = self._program.peer
 
     def _thread(self, work, *arguments) -> threading.Thread:
@@ -189,9 +189,6 @@ class _Talk:
                 raise AgentFailed(SIGN_IN % (self._name, " ".join(self._argv))) from None
             raise AgentFailed(REFUSED % (self._name, method, asked.reason(error))) from None
         except TimedOut:
-            if not self._program.alive():
-                self._program.close()  # and what it has left behind, which holds its stdout open
-                raise self._ended() from None
             silent = SILENT % (self._name, limit) if self._session else NO_ANSWER % (self._name, method, limit)
             raise AgentFailed(silent) from None
         return result if isinstance(result, dict) else {}
@@ -203,12 +200,8 @@ class _Talk:
         return AgentFailed("%s: %s" % (reason, ending.said) if ending.said else reason)
 
     def _left(self) -> float:
-        """Seconds until it is looked whether the agent lives and still says something; while it waits for the user it need not."""
-        now = time.monotonic()
-        if not self._program.alive():
-            self._gone = self._gone or now
-            return self._gone + LAST_WORDS - now
-        return min(self._limit if self._dialogs else self._heard + self._limit - now, LOOK_INTERVAL)
+        """Seconds in which it must say something; while it waits for the user it need not."""
+        return self._limit if self._dialogs else self._heard + self._limit - time.monotonic()
 
     # What the agent says and asks, all on the reader
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from mm.diff import capped
+from mm.encoding import encoded_size
 from mm.events import (
     ACCEPTED, ALLOW, ALLOW_ALWAYS, DECLINED, NEVER, REJECT, UNAVAILABLE, Diff, Form, FormAnswer, Permission, ToolPending)
 from mm.text import TITLE_LIMIT, one_line
@@ -17,10 +18,14 @@ from mm.text import TITLE_LIMIT, one_line
 TEXT_KEPT = 4_000_000
 TAIL = 2_000
 MESSAGE_LIMIT = 1_000
+# Bytes of a form, as JSON; choices of a question; paths of a call and their characters: clients die of long lines.
+FORM_BYTES = 32 * 1024
+MOST_CHOICES, MOST_PATHS, PATH_LENGTH = 50, 10, 1_000
 
 # The kinds of option that do what the user said, the better one first.
 KINDS = {ALLOW: ("allow_once", "allow_always"), ALLOW_ALWAYS: ("allow_always", "allow_once"),
          REJECT: ("reject_once", "reject_always"), NEVER: ("reject_always", "reject_once")}
+OVER = ("completed", "failed")  # statuses of a call
 CANCELLED = {"outcome": {"outcome": "cancelled"}}
 FORM_CANCELLED = {"action": "cancel"}
 # A text that is one fenced block: dialogs fence theirs.
@@ -86,10 +91,12 @@ class ToolCalls:
         identifier = str(update.get("toolCallId"))
         call = self._known.setdefault(identifier, {})
         call.update((name, value) for name, value in update.items() if value is not None)
+        if call.get("status") in OVER:  # what is kept is for a dialog before it runs
+            for name in ("content", "rawInput", "rawOutput"):
+                call.pop(name, None)
         if identifier in self._shown or call.get("status", "pending") == "pending":
             return None
         self._shown.add(identifier)
-        call.pop("content", None)  # all that is needed later is for a dialog before it runs
         return title_of(call)
 
     def completed(self, call: dict) -> dict:
@@ -117,11 +124,12 @@ def permission(agent: str, ref: str, tool: str, call: dict) -> Permission:
     for each in _list(call.get("content")):
         if each.get("type") == "diff" and isinstance(each.get("path"), str) and isinstance(each.get("newText"), str):
             old = each.get("oldText")
-            diffs.append(Diff(each["path"], old if isinstance(old, str) else None, each["newText"]))
+            diffs.append(Diff(each["path"][:PATH_LENGTH], old if isinstance(old, str) else None, each["newText"]))
         elif each.get("type") == "content":
             text.append(_FENCED.sub(r"\2", text_of(each.get("content"))))
     arguments = call.get("rawInput")
-    paths = tuple(each["path"] for each in _list(call.get("locations")) if isinstance(each.get("path"), str))
+    paths = [each["path"] for each in _list(call.get("locations")) if isinstance(each.get("path"), str)]
+    paths = tuple(path[:PATH_LENGTH] for path in paths[:MOST_PATHS])
     pending = ToolPending(ref, tool, titled(agent, title_of(call)), str(call.get("kind") or "other"),
                           arguments if isinstance(arguments, dict) else {}, paths)
     if len(diffs) > 1:  # a dialog shows one
@@ -165,7 +173,7 @@ def question(agent: str, ref: str, call: dict, options: list):
     if len(set(names)) < 2:
         return None
     title = title_of(call)
-    told = {"type": "string", "title": title, "enum": list(dict.fromkeys(names))}
+    told = {"type": "string", "title": title, "enum": list(dict.fromkeys(names))[:MOST_CHOICES]}
     return Form(ref, titled(agent, title), {"type": "object", "properties": {CHOICE: told}, "required": [CHOICE]})
 
 
@@ -185,9 +193,22 @@ def form(agent: str, ref: str, params: dict):
     if params.get("mode", "form") != "form" or not isinstance(schema, dict) or not isinstance(message, str):
         return None
     properties = schema.get("properties")
-    if not isinstance(properties, dict) or not properties or not all(isinstance(each, dict) for each in properties.values()):
+    if not isinstance(properties, dict) or not properties or not all(map(_is_question, properties.values())):
         return None
-    return Form(ref, "%s: %s" % (agent, one_line(message, MESSAGE_LIMIT)), schema)
+    try:
+        fits = encoded_size(schema) <= FORM_BYTES
+    except RecursionError:
+        fits = False
+    return Form(ref, "%s: %s" % (agent, one_line(message, MESSAGE_LIMIT)), schema) if fits else None
+
+
+def _is_question(told) -> bool:
+    """Whether a property of a form is what a front end may rely on."""
+    if not isinstance(told, dict) or not isinstance(told.get("title") or "", str):
+        return False
+    choices, options = told.get("enum") or [], told.get("oneOf") or []
+    return (isinstance(choices, list) and all(isinstance(choice, str) for choice in choices)
+            and isinstance(options, list) and all(isinstance(option, dict) for option in options))
 
 
 def filled_in(answer: FormAnswer):

@@ -162,13 +162,14 @@ class Server:
         return result
 
     def _start(self):
+        listed = False
         try:
             left = _until(self._seconds)
             self._running = None
             self._connect(self._life, left)
             self._changed = False
             self.offers = self._wanted(self._list(left))
-            self._running = self._program
+            self._running, listed = self._program, True
         except Cancelled:
             pass
         except TimedOut:
@@ -178,6 +179,7 @@ class Server:
         except Failure as failure:
             log.line(str(failure))
         finally:
+            self._changed = self._changed or not listed
             if self.offers is None and self._program is not None:
                 self._program.close()
             self.settled = True

@@ -1,8 +1,9 @@
 """A program that mm talks JSON-RPC with over its stdin and stdout, from its start to its end.
 
-Threads: the *reader* runs the Peer; when the stream ends it finds out why and ends what is left of the group. The *drain* reads
-stderr, because a full pipe would stop the program, and keeps the last line. The Peer has its writer. All are daemons and end with
-the program; close() has one for the seconds that it gives the program to end by itself.
+Threads: the *reader* runs the Peer. The *drain* reads stderr, because a full pipe would stop the program, and keeps the last line.
+The *waiter* waits for its exit, because a program may leave its stdout to children that never close it. Whichever of reader and
+waiter notices the end first finds out why, and ends what is left of the group. The Peer has its writer. All are daemons and end
+with the program; close() has one for the seconds that it gives the program to end by itself.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from mm.wire.peer import Peer, TooLong
 # Bytes of one message; more ends the program.
 LONGEST_MESSAGE = 16 * 1024 * 1024
 # Seconds: between the end of stdin and TERM, and between TERM and KILL; for the exit after the end of stdout; for what stderr
-# still holds then.
-GRACE, EXIT, DRAIN = 2.0, 1.0, 0.3
+# still holds then, and for what stdout still holds after the exit.
+GRACE, EXIT, DRAIN, LAST_WORDS = 2.0, 1.0, 0.3, 0.5
 # How much of a stray line is logged, in characters; how many are.
 NOISE_SHOWN, NOISE_LINES = 200, 20
 _LAST_LINE = 4096
@@ -33,7 +34,7 @@ Ending = namedtuple("Ending", "how said")
 
 class Program:
     """`label` stands before what it prints where it should not; serve, notified and framing are the Peer's (`peer`).
-    `ended(program)` is called when it is over without close(), on the reader. Raises OSError as child.start does."""
+    `ended(program)` is called when it is over without close(), on one of its threads. Raises OSError as child.start does."""
 
     def __init__(self, label: str, argv, cwd: str, environ: dict, serve, notified, framing=LINES, ended=None):
         self._label = label
@@ -41,8 +42,8 @@ class Program:
         self._ending = None
         self._noise_lines = 0
         self._last_line = b""
-        self._over, self._drained = threading.Event(), threading.Event()
-        self._writing = threading.Lock()
+        self._over, self._drained, self._read_out = threading.Event(), threading.Event(), threading.Event()
+        self._writing, self._noticing = threading.Lock(), threading.Lock()
         self._closing = False
         self._child = child.start([os.path.expanduser(argv[0]), *argv[1:]], cwd=cwd, env=environ, stdin=subprocess.PIPE,
                                   stderr=subprocess.PIPE)
@@ -50,8 +51,8 @@ class Program:
         self._write_all = streams.write_to(self._process.stdin.fileno())
         self.peer = Peer(streams.read_from(self._process.stdout.fileno()), self._write, serve, notified, label, framing=framing,
                          noise=self._noise, longest=LONGEST_MESSAGE)
-        self._begin(self._drain)
-        self._begin(self._read)
+        for work in (self._drain, self._read, self._wait):
+            self._begin(work)
 
     def _begin(self, work):
         threading.Thread(target=work, name=self._label + " " + work.__name__.strip("_"), daemon=True).start()
@@ -73,15 +74,20 @@ class Program:
             self._begin(self._finish)
 
     def _finish(self):
-        # Who is in the middle of writing keeps the descriptor: its number could be another's by the next write.
-        if self._writing.acquire(timeout=DRAIN):
-            self._process.stdin.close()
-            self._writing.release()
+        self._close_stdin(DRAIN)
         try:
             self._process.wait(GRACE)
         except subprocess.TimeoutExpired:
             pass
         self._child.end(GRACE)
+        self._close_stdin(2 * GRACE)
+
+    def _close_stdin(self, seconds):
+        # Who is in the middle of writing keeps the descriptor, until there is nobody to read: its number could be another's by the
+        # next write.
+        if self._writing.acquire(timeout=seconds):
+            self._process.stdin.close()
+            self._writing.release()
 
     def _write(self, data):
         with self._writing:
@@ -95,11 +101,25 @@ class Program:
             self.peer.run()
         except TooLong:
             how = "a line over " + size(LONGEST_MESSAGE)
-        by_itself = not self._closing
-        self._ending = self._find_out(how)
-        self._over.set()
-        self.close()
+        self._read_out.set()
+        self._is_over(how)
         self._process.stdout.close()
+
+    def _wait(self):
+        self._process.wait()
+        # In two parts: of the first one a stopped process may have missed everything.
+        if not self._read_out.wait(LAST_WORDS / 2) and not self._read_out.wait(LAST_WORDS / 2):
+            self._is_over(None)
+
+    def _is_over(self, how):
+        """Finds out why, unless that is known; `how`: what is known of it."""
+        with self._noticing:
+            if self._over.is_set():
+                return
+            by_itself = not self._closing
+            self._ending = self._find_out(how)
+            self._over.set()
+        self.close()
         if by_itself and self._ended is not None:
             self._ended(self)
 

@@ -117,7 +117,7 @@ def _said(question, value):
         chosen = [value] if isinstance(value, str) else value
         if not isinstance(chosen, list) or not all(isinstance(option, str) for option in chosen):
             return NO_ANSWER
-        return ", ".join(map(_typed, chosen)) or "none of them"
+        return ", ".join(map(_typed, chosen[:MOST_OPTIONS])) or "none of them"
     return _typed(value) or NO_ANSWER if isinstance(value, str) else NO_ANSWER
 
 

@@ -1,9 +1,12 @@
 """A tool's input schema from elsewhere, as small models and the grammars of llama.cpp can take it. Pure.
 
-Only words of JSON Schema are touched: a property may be called `title`, and a default may hold anything.
+Only words of JSON Schema are touched: a property may be called `title`, and a default may hold anything that JSON can say and
+servers can read. One schema that they refuse would make them refuse every request.
 """
 
 from __future__ import annotations
+
+import math
 
 DROPPED = frozenset(("$schema", "$id", "$comment", "$defs", "definitions", "format", "pattern", "examples", "title"))
 DESCRIPTION_LIMIT = 300
@@ -14,6 +17,9 @@ _BY_NAME = ("properties", "patternProperties", "dependentSchemas")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
 _NULL = {"type": "null"}
+# What these words must hold to mean anything; they are left out where they hold something else, or nothing.
+_SHAPES = dict({"type": (str, list), "required": list, "enum": list, "description": str},
+               **dict.fromkeys(_BY_NAME, dict), **dict.fromkeys(_LISTS, list))
 
 
 def clean(schema) -> dict:
@@ -44,7 +50,7 @@ class _Cleaner:
             beside = {key: value for key, value in schema.items() if key != "$ref"}
             return self.subschema(dict(named, **beside), level + 1, references + 1)
         return _without_null({key: self._value(key, value, level + 1, references)
-                              for key, value in schema.items() if key not in DROPPED})
+                              for key, value in schema.items() if key not in DROPPED and _means_something(key, value)})
 
     def _value(self, key, value, level, references):
         if key in _SINGLE and not isinstance(value, list):
@@ -55,7 +61,9 @@ class _Cleaner:
             return {name: self.subschema(each, level, references) for name, each in value.items()}
         if key == "description" and isinstance(value, str) and len(value) > DESCRIPTION_LIMIT:
             return value[:DESCRIPTION_LIMIT] + "…"
-        return value
+        if key == "required":
+            return [name for name in value if isinstance(name, str)]
+        return _plain(value, LEVELS)
 
     def _named(self, reference):
         """What a reference within the schema names; anything where it leads nowhere."""
@@ -66,6 +74,27 @@ class _Cleaner:
             part = part.replace("~1", "/").replace("~0", "~")
             found = found.get(part) if isinstance(found, dict) else None
         return found if isinstance(found, dict) else {}
+
+
+def _means_something(key, value) -> bool:
+    if key not in _SHAPES:
+        return not _is_infinite(value)
+    return isinstance(value, _SHAPES[key]) and (bool(value) or key == "properties")
+
+
+def _is_infinite(value) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _plain(value, levels):
+    """A value at most so deep and without infinities, which JSON does not have: null stands for the rest."""
+    if isinstance(value, (dict, list)):
+        if not levels:
+            return None
+        if isinstance(value, list):
+            return [_plain(each, levels - 1) for each in value]
+        return {key: _plain(each, levels - 1) for key, each in value.items()}
+    return None if _is_infinite(value) else value
 
 
 def _without_null(schema):

@@ -17,6 +17,7 @@ from mm.tools.bash import SHOWN_LINES
 from mm.tools.input_schema import clean
 from mm.tools.tool import ALWAYS, Action, Result, Tool, ToolError
 
+PREFIX = "mcp__%s__"
 NAME_LIMIT, DESCRIPTION_LIMIT = 64, 1000
 # The part of the model's window that the schemas may take without a warning.
 WINDOW_PART = 6
@@ -33,21 +34,19 @@ IN_LOG = "everything is in %s, use read_file or grep on it"
 NO_LOG = "no log could be written: %s"
 
 
-def tools(servers, window: int = 0) -> tuple:
-    """The tools of a session's peers.mcp.Servers. Warns where they take much of the model's `window` in tokens, 0: unknown."""
+def tools(servers) -> tuple:
+    """The tools of a session's peers.mcp.Servers."""
     made, names = [], set()
     for offer in servers.tools():
         name = _name(offer, names)
         names.add(name)
-        made.append((offer.server.name, _tool(name, offer)))
-    if window:
-        _weigh(made, window)
-    return tuple(tool for _, tool in made)
+        made.append(_tool(name, offer))
+    return tuple(made)
 
 
 def _name(offer, taken):
     """`mcp__<server>__<tool>` in letters, digits, `_` and `-`; a number makes it one of its kind."""
-    name = re.sub("[^A-Za-z0-9_-]", "_", "mcp__%s__%s" % (offer.server.name, offer.name))[:NAME_LIMIT]
+    name = re.sub("[^A-Za-z0-9_-]", "_", PREFIX % offer.server.name + offer.name)[:NAME_LIMIT]
     number, whole = 1, name
     while name in taken:
         number += 1
@@ -77,17 +76,20 @@ def _tool(name, offer):
     return Tool(name, description, "other", (), "", prepare, clean(offer.schema))
 
 
-def _weigh(made, window):
-    """Warns of schemas that fill the window."""
+def weigh(tools, servers, window: int) -> None:
+    """Warns of `tools` that fill the model's `window` in tokens; `servers` are the names of those that they are of."""
     by_server = {}
-    for server, tool in made:
-        by_server.setdefault(server, []).extend(registry.to_wire([tool]))
+    for tool in tools:
+        of = max((name for name in servers if tool.name.startswith(PREFIX % name)), key=len, default=None)
+        if of is not None:
+            by_server.setdefault(of, []).extend(registry.to_wire([tool]))
     weights = {server: estimate.tokens(json.dumps(wire, ensure_ascii=False)) for server, wire in by_server.items()}
     total = sum(weights.values())
     if total * WINDOW_PART > window:
         biggest = max(weights, key=weights.get)
         wire = by_server[biggest]
-        log.line(HEAVY % (plural(len(made), "MCP tool"), total, window, biggest, plural(len(wire), "tool"),
+        count = plural(sum(map(len, by_server.values())), "MCP tool")
+        log.line(HEAVY % (count, total, window, biggest, plural(len(wire), "tool"),
                           size(len(json.dumps(wire, ensure_ascii=False).encode("utf-8", "replace"))), biggest))
 
 

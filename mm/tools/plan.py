@@ -97,17 +97,26 @@ class Plan:
 
 
 def restored(saved):
-    """The Plan that a session file holds, None where it holds none that can be read."""
+    """The Plan that a session file holds, None where it holds none that can be read. The file may come with a hostile repository."""
     steps = saved.get("steps") if isinstance(saved, dict) else None
-    if not isinstance(steps, list) or not steps or not all(map(_is_step, steps)):
+    if not isinstance(steps, list) or not 0 < len(steps) <= MOST_ADDED or not all(map(_is_step, steps)):
         return None
     title = saved.get("title")
-    return Plan([dict(step) for step in steps], title if isinstance(title, str) else "")
+    plan = Plan([_shortened(step) for step in steps], _step_text(title) if isinstance(title, str) else "")
+    for step in plan.steps[plan.in_progress():]:
+        if step["status"] == IN_PROGRESS:  # there is one at a time
+            step["status"] = PENDING
+    return plan
 
 
 def _is_step(step) -> bool:
-    return (isinstance(step, dict) and isinstance(step.get("text"), str) and step.get("status") in SIGNS
-            and isinstance(step.get("note", ""), str))
+    return isinstance(step, dict) and all(isinstance(step.get(key, ""), str) for key in ("text", "status", "note")) and (
+        bool(_step_text(step.get("text", ""))) and step.get("status") in SIGNS)
+
+
+def _shortened(step) -> dict:
+    kept = {"text": _step_text(step["text"]), "status": step["status"]}
+    return dict(kept, note=_step_text(step["note"])) if step.get("note") else kept
 
 
 def _line(number, step):

@@ -29,7 +29,7 @@ KIB = 1024
 # Of the archive's size, 600 KiB were for the main job alone; sessions, skills, hooks and the rest share the product's 1 MiB.
 CANCEL_LIMIT, SIZE_LIMIT, REQUEST_LIMIT = 10, 1024 * KIB, 8192
 LOAD_LIMIT, SAVE_LIMIT, STEP_LIMIT = 300, 30, 5
-TWICE = 2.0
+TWICE, MEMORY_WITH_SERVERS = 2.0, 3.0
 PARSE_LIMIT, LINEAR_LIMIT, HELD_LIMIT = 2.5, 2.2, 0
 
 WORD = re.compile(r"w(\d{6}) ")
@@ -227,7 +227,7 @@ def request(bench: Bench):
 def skills(bench: Bench):
     """The start once more, with sessions on and 200 skills in the home folder."""
     home = tempfile.mkdtemp(dir=os.path.dirname(bench.cwd))
-    keeps_sessions(home)
+    configure(home, sessions={"enabled": True})
     for number in range(200):
         folder = os.path.join(home, ".config", "mm", "skills", "skill-%d" % number)
         os.makedirs(folder)
@@ -243,16 +243,46 @@ def skills(bench: Bench):
     yield Row("start with 200 skills, sessions", median(found["echo"]), median(found["mm"]), "ms", TWICE)
 
 
-def keeps_sessions(home: str) -> None:
-    """Turns sessions on in the configuration of `home`."""
+def configure(home: str, **settings) -> None:
+    """Writes the configuration of `home`."""
     os.makedirs(os.path.join(home, ".config", "mm"))
     with open(os.path.join(home, ".config", "mm", "config.json"), "w") as file:
-        file.write('{"sessions": {"enabled": true}}')
+        json.dump(settings, file)
+
+
+def servers(bench: Bench):
+    """The start and the idle memory once more, with three MCP servers configured."""
+    home = tempfile.mkdtemp(dir=os.path.dirname(bench.cwd))
+    command = bench.commands["echo"][:3] + [os.path.join(support.PROJECT, "tests", "fakes", "mcp_server.py")]
+    configure(home, mcp={name: {"command": command} for name in ("one", "two", "three")})
+
+    def agent(name):
+        return Agent(bench.commands[name], dict(bench.env, HOME=home), bench.cwd)
+
+    def started(name):
+        before = time.perf_counter_ns()
+        with agent(name) as running:
+            return (running.initialize() - before) / MILLISECOND
+
+    def idle(name):
+        with agent(name) as running:
+            running.initialize()
+            running.new_session(bench.cwd)
+            if name == "mm":
+                support.wait_until(lambda: len(support.children(running.process.pid)) == 4)  # the guardian too
+            time.sleep(1)
+            return resident(running.process.pid)
+
+    found = bench.in_turn(("echo", "mm"), started)
+    yield Row("start with 3 MCP servers", median(found["echo"]), median(found["mm"]), "ms", TWICE, False,
+              "least %.1f / %.1f" % (min(found["echo"]), min(found["mm"])))
+    found = bench.in_turn(("echo", "mm"), idle, warm=False)
+    yield Row("idle memory with 3 of them", median(found["echo"]), median(found["mm"]), "MB", MEMORY_WITH_SERVERS)
 
 
 def load(bench: Bench):
     home = tempfile.mkdtemp(dir=os.path.dirname(bench.cwd))
-    keeps_sessions(home)
+    configure(home, sessions={"enabled": True})
     talk.write_session(bench.cwd)
 
     def measure(name):
@@ -293,4 +323,4 @@ def measured_inside(bench: Bench, script: str, *arguments) -> list:
 
 
 MEASURES = {"start": start, "memory": memory, "chunk": chunk, "flat": flat, "cancel": cancel, "tool": tool, "size": size,
-            "request": request, "skills": skills, "load": load, "step": step, "reading": reading}
+            "request": request, "skills": skills, "servers": servers, "load": load, "step": step, "reading": reading}

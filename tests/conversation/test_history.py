@@ -9,6 +9,7 @@ import unittest
 
 from mm.conversation import history
 from mm.conversation.history import INTERRUPTED, assistant_message, mend, tool_message, user_message
+from mm.model.answer import REASONING
 
 
 def call(ref, name="bash"):
@@ -103,6 +104,16 @@ class ToWire(unittest.TestCase):
                 {"id": "call_1", "type": "function", "function": {"name": "bash", "arguments": '{"command":"ls"}'}}]},
             {"role": "tool", "tool_call_id": "call_1", "name": "bash", "content": "a"},
         ])
+
+    def test_reasoning_goes_back_under_the_name_that_its_message_keeps(self):
+        self.assertEqual(history.REASONING_FIELDS, REASONING)
+        for field, kept in (("", "reasoning_content"), ("reasoning_content", "reasoning_content"), ("reasoning", "reasoning"),
+                            ("thinking", "thinking"), ("role", "reasoning_content")):
+            message = assistant_message("a", "think", (), field)
+            self.assertEqual(history.to_wire("s", [message])[1], {"role": "assistant", "content": "a", kept: "think"})
+        for field in ("role", "content", [], None, 1):  # a session file may come with a hostile repository
+            message = {"role": "assistant", "content": "a", "reasoning": "think", "reasoningField": field}
+            self.assertEqual(history.to_wire("s", [message])[1], {"role": "assistant", "content": "a", "reasoning_content": "think"})
 
     def test_a_longer_conversation_begins_with_the_same_bytes(self):
         messages = [ASKED, ONE, tool_message("call_1", "bash", "a"), assistant_message("done", "why")]

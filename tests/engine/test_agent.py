@@ -5,9 +5,11 @@ from __future__ import annotations
 import socket
 import unittest
 
+from mm import config, log
 from mm.cancel import Cancel
 from mm.engine.agent import Agent
-from mm.model import servers
+from mm.errors import UserError
+from mm.model import servers, window
 from tests import support
 from tests.fakes import makes as fakes
 from tests.fakes.makes import Pages
@@ -19,31 +21,54 @@ def free_port() -> int:
 
 
 class TheServer(unittest.TestCase):
-    """OPENAI_BASE_URL comes first: what else runs on this machine matters only where nothing is to be found."""
-
     def test_one_that_is_started_later_is_found_by_the_next_prompt_and_so_is_the_next_one(self):
-        for place in servers.places_of({}):
-            if "docker.internal" not in place.url and not servers.refuses(place.url):
-                self.skipTest("something listens at %s" % place.url)
-        port = free_port()
+        port, told = free_port(), []
         url = "http://127.0.0.1:%d/v1" % port
-        with support.Client(env=support.environment(OPENAI_BASE_URL=url)) as client:
+        agent = Agent(config.load("/", {}, None, {}), places=[servers.Place(url, None, None)])
+        log.tap = told.append
+        try:
+            for model in ("first", "second"):
+                with self.assertRaisesRegex(UserError, "no model server is running here"):
+                    agent.server(Cancel())
+                with Pages(*fakes.vllm([model], window=8192 if model == "first" else 20000), port=port) as fake:
+                    self.assertEqual([agent.server(Cancel()).model for _ in range(2)], [model] * 2)
+                    self.assertEqual(fake.asked, ["/v1/models"])
+                    agent.window.look(agent.server(Cancel()))
+                    agent.window.wait(10)
+                    self.assertEqual(agent.window.size, 8192 if model == "first" else 20000)
+                    self.assertEqual(agent.model_name, model)
+        finally:
+            log.tap = None
+        line = "model: %s · vLLM at %s · another one: --model NAME or --url URL"
+        self.assertEqual([each for each in told if each.startswith("model: ")], [line % (model, url) for model in ("first", "second")])
+
+    def test_one_that_comes_back_with_another_model_is_asked_for_that_one_after_the_first_failure(self):
+        """OPENAI_BASE_URL comes first: what else runs on this machine does not matter."""
+        port = free_port()
+        with support.Client(env=support.environment(OPENAI_BASE_URL="http://127.0.0.1:%d/v1" % port)) as client:
             client.initialize()
             session = client.new_session()
-            self.fails(client, session)
-            for model in ("first", "second"):
-                with Pages(*fakes.vllm([model]), chat=fakes.words("I am " + model), port=port) as fake:
-                    for _ in range(2):
-                        client.prompt(session, "who are you?")
-                    self.assertEqual([body["model"] for body in fake.bodies], [model] * 2)
-                self.assertEqual(client.text(), "I am first" * 2 + "I am second" * 2 * (model == "second"))
-                line = "model: %s · vLLM at %s · another one: --model NAME or --url URL\n" % (model, url)
-                self.assertEqual(client.stderr.count(line), 1, client.stderr)
-                self.fails(client, session)
+            with Pages(*fakes.vllm(["first"]), chat=fakes.only("first"), port=port):
+                client.prompt(session, "who are you?")
+            with Pages(*fakes.vllm(["second"]), chat=fakes.only("second"), port=port):
+                with self.assertRaisesRegex(support.RemoteError, 'model "first" is not on this server'):
+                    client.prompt(session, "who are you?")
+                client.prompt(session, "who are you?")
+            self.assertEqual(client.text(), "I am first. I am second. ")
 
-    def fails(self, client, session):
-        with self.assertRaisesRegex(support.RemoteError, "no model server is running here"):
-            client.prompt(session, "hello")
+    def test_a_small_window_is_told_below_the_first_answer_and_is_no_part_of_the_conversation(self):
+        line = window.SMALL % (4096, "OLLAMA_CONTEXT_LENGTH=32768 ollama serve")
+        with Pages(*fakes.ollama(["m"], loaded=["m"]), chat=fakes.words("Hello.")) as fake:
+            environment = support.environment(OLLAMA_HOST=fake.root, OPENAI_BASE_URL=fake.url)
+            with support.Client(env=environment) as client:
+                session = client.new_session()
+                for _ in range(2):
+                    client.prompt(session, "hello")
+                self.assertEqual(client.text(), "Hello.\n\n%sHello." % line)
+                self.assertEqual(client.stderr.count(line), 1)
+            self.assertNotIn("agents need", str(fake.bodies))
+            once = support.run("-p", "hello", env=environment)
+            self.assertEqual((once.stdout, once.stderr.count(line)), ("Hello.\n", 1))
 
     def test_nothing_is_asked_before_the_first_prompt(self):
         with Pages(*fakes.vllm()) as fake, support.Client(env=support.environment(OPENAI_BASE_URL=fake.url)) as client:

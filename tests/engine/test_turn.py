@@ -201,6 +201,14 @@ class Turn(unittest.TestCase):
             self.assertEqual(len(server.wait_requests(3)), 3)
         self.assertIn("Failed to parse tool call arguments", str(outcome.error))
 
+    def test_a_call_that_the_server_cannot_read_behind_a_text_is_asked_for_with_the_note_at_once(self):
+        error = {"data": '{"error":{"code":500,"message":"Failed to parse tool call arguments as JSON: [1] x"}}'}
+        with ModelServer([{"text": "I look. "}, error], [{"text": "Done."}]) as server:
+            front, _, [outcome] = self.talk(server, "go")
+            first, noted = [request.body["messages"] for request in server.wait_requests(2)]
+        self.assertEqual((front.text(), outcome.error), ("I look. Done.", None))
+        self.assertEqual(noted[len(first):], [{"role": "assistant", "content": "I look. "}, {"role": "user", "content": turn.CALL_AGAIN}])
+
     def test_a_question_without_any_answer_is_forgotten(self):
         with ModelServer([{"status": 400, "body": "no"}], [{"text": "yes"}]) as server:
             _, session, [failed, done] = self.talk(server, "one", "two")
@@ -236,6 +244,21 @@ class Turn(unittest.TestCase):
             {"role": "assistant", "content": "[cut]", "reasoning_content": "hmm"},
             {"role": "user", "content": asking.ONLY_THOUGHT}])
         self.assertEqual((front.text(), outcome.stop_reason, outcome.stopped), ("Done.", "end_turn", False))
+
+    def test_reasoning_goes_back_in_the_field_it_came_in_and_stays_there(self):
+        def thought(field, text, finish="stop"):
+            return {"data": '{"choices":[{"delta":{"%s":"%s","content":"a"},"finish_reason":"%s"}]}' % (field, text, finish)}
+
+        half = [{"data": '{"choices":[{"delta":{"reasoning":"cut","content":"a"}}]}'}, {"drop": True}]
+        with ModelServer(half, [thought("reasoning", "one")], [thought("reasoning_content", "two")], [thought("thinking", "three")],
+                         [{"text": "<think>four</think>a"}], [{"text": "b"}]) as server:
+            self.talk(server, *"abcdef")
+            sent = [request.body["messages"] for request in server.wait_requests(6)]
+        self.assertEqual([list(message.items())[2:] for message in sent[-1] if message["role"] == "assistant"],
+                         [[("reasoning", "cut")], [("reasoning", "one")], [("reasoning_content", "two")], [("thinking", "three")],
+                          [("thinking", "four")]])
+        for before, after in zip(sent, sent[1:]):
+            self.assertEqual(after[:len(before)], before)
 
     def test_reasoning_alone_twice_ends_the_turn_with_a_line(self):
         with ModelServer([{"thought": "hmm"}]) as server:

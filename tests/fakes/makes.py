@@ -33,6 +33,15 @@ def words(text):
     return lambda body: [_event({"content": text}), _event({}, "stop"), USAGE]
 
 
+def only(model):
+    """Answers in words where it is asked for this model, as vLLM does."""
+    def chat(body):
+        if body["model"] == model:
+            return words("I am %s. " % model)(body)
+        return 404, {"error": {"message": "The model `%s` does not exist." % body["model"], "type": "NotFoundError", "code": 404}}
+    return chat
+
+
 USAGE = {"choices": [], "usage": {"prompt_tokens": 120, "completion_tokens": 40}}
 
 
@@ -92,7 +101,7 @@ class Pages:
     """See the top of this file. `delays`: seconds before the answer, by path."""
 
     def __init__(self, pages, otherwise=NOT_FOUND, software="", chat=calls, delays=(), port=0):
-        self.pages, self.asked, self.headers, self.bodies = pages, [], [], []
+        self.pages, self.otherwise, self.asked, self.headers, self.bodies = pages, otherwise, [], [], []
         outer, delays = self, dict(delays)
         self._closing = threading.Event()
 
@@ -110,7 +119,7 @@ class Pages:
                     self._chat(chat(outer.bodies[-1]))
                 else:
                     page = outer.pages.get(self.path)
-                    self._send(page if isinstance(page, tuple) else otherwise if page is None else (200, page))
+                    self._send(page if isinstance(page, tuple) else outer.otherwise if page is None else (200, page))
 
             do_POST = do_GET
 

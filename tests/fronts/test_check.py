@@ -15,6 +15,7 @@ import unittest
 
 from mm import config
 from mm.cancel import Cancel
+from mm.errors import UserError
 from mm.fronts import check, trial
 from mm.model import makes, servers
 from mm.model.http import Server
@@ -38,14 +39,17 @@ class Checking(unittest.TestCase):
         self.assertNotIn("Traceback", done.stderr)
         return self.lines(done.stdout)
 
-    def check(self, code, url=None, model=None, **env):
+    def check(self, code, url=None, model=None, **more):
         """The same without a process of its own, which makes many cases quick."""
-        environ, folder = support.environment(**env), support.scratch_folder()
+        return self.lines(self.printed(code, url, model, **more))
+
+    def printed(self, code, url=None, model=None, folder=None, demo=False, color="auto", **env):
+        environ, folder = support.environment(**env), folder or support.scratch_folder()
         printed = io.TextIOWrapper(io.BytesIO())
         with contextlib.redirect_stdout(printed):
             settings = config.load(folder, environ, None, {"model.url": url, "model.name": model})
-            self.assertEqual(check.check(settings, folder, False, "auto", environ), code, printed.buffer.getvalue().decode())
-        return self.lines(printed.buffer.getvalue().decode())
+            self.assertEqual(check.check(settings, folder, demo, color, environ), code, printed.buffer.getvalue().decode())
+        return printed.buffer.getvalue().decode()
 
     def lines(self, printed):
         lines = {}
@@ -63,8 +67,8 @@ class TheMakes(Checking):
                 ("llama.cpp", fakes.llama_cpp(), "ok 32768 tokens"),
                 ("ollama", fakes.ollama(["m"], loaded=["m"]), "-- 4096 tokens, agents need 16000 or more: OLLAMA_CONTEXT_LENGTH=32768 ollama serve"),
                 ("lmstudio", fakes.lm_studio(["m"], loaded=["m"]),
-                 "-- 8192 tokens, agents need 16000 or more: lms load <model> --context-length 32768"),
-                ("docker", fakes.docker(), "-- 4096 tokens, agents need 16000 or more: docker model configure --context-size 32768 <model>"),
+                 "-- 8192 tokens, agents need 16000 or more: lms unload --all; lms load m --context-length 32768"),
+                ("docker", fakes.docker(), "-- 4096 tokens, agents need 16000 or more: docker model configure --context-size 32768 m"),
                 ("vllm", fakes.vllm(), "ok 16384 tokens"),
                 ("llama-cpp-python", fakes.llama_cpp_python(), "-- unknown, the server does not tell: set model.contextWindow, or long "
                                                                "conversations will fail")):
@@ -74,6 +78,7 @@ class TheMakes(Checking):
                 self.assertEqual(lines["model"], ["ok m"])
                 self.assertEqual(lines["window"], [window])
                 self.assertEqual(lines["tools"], ['ok real tool calls, streamed (it called bash {"command": "ls"})'])
+                self.assertEqual(lines.get("", []), ["   " + check.WINDOW_TOO[key]] if key == "ollama" else [])
                 self.assertEqual(lines["ready"], ["ok " + check.READY])
                 self.assertEqual([body["stream"] for body in fake.bodies], [True] * len(fake.bodies))
                 self.assertEqual(fake.bodies[0].get("cache_prompt"), False if key == "llama.cpp" else None)
@@ -85,7 +90,8 @@ class TheMakes(Checking):
                 (fakes.vllm(), fakes.words(TEXT_CALL), 0, '-- the model writes its calls into the text, where mm finds them (it called bash {"command": "ls"})'),
                 (fakes.vllm(), words, 1, "!! %sit said “I would run ls.”; %s" % (late, makes.of_key("vllm").tools)),
                 (fakes.llama_cpp_python(), words, 1, "!! %sit said “I would run ls.”; use llama-server: llama_cpp.server streams no tool calls" % late),
-                (fakes.llama_cpp(), words, 1, "!! %sit said “I would run ls.”; restart llama-server with --jinja" % late),
+                (fakes.llama_cpp(), words, 1, "!! %sit said “I would run ls.”; %s" % (late, trial.OTHER_MODEL)),
+                (fakes.llama_cpp(tools=None), words, 1, "!! %sit said “I would run ls.”; restart llama-server with --jinja" % late),
                 (fakes.llama_cpp(tools=False), words, 1, "!! " + late + trial.DROPPED)):
             with self.subTest(line), Pages(*pages, chat=chat) as fake:
                 lines = self.check(code=code, OPENAI_BASE_URL=fake.url)
@@ -106,21 +112,20 @@ class TheMakes(Checking):
         with Pages(*fakes.llama_cpp(), chat=lambda body: fakes.calls(body) + [TIMINGS]) as fake:
             self.assertEqual(self.check(code=0, OPENAI_BASE_URL=fake.url)["speed"],
                              ["ok prompt 250 tokens/s, answer 31.1 tokens/s (as the server measured)"])
-        with Pages(*fakes.vllm(), delays={"/v1/chat/completions": 0.3}) as fake:
+        with Pages(*fakes.vllm(), delays={"/v1/chat/completions": 0.15}) as fake:
             speed = self.check(code=0, OPENAI_BASE_URL=fake.url)["speed"][0]
         rate = re.fullmatch(r"ok prompt (\d+) tokens/s \(by mm's clock\)", speed)
-        self.assertTrue(rate and 100 < int(rate[1]) < 400, speed)
-
+        self.assertTrue(rate and 100 < int(rate[1]) <= 800, speed)
 
     def test_an_answer_that_does_not_come_has_an_end(self):
         for chat, failed, tools, speed in (
-                (lambda body: time.sleep(1) or [], True, trial.TOO_SLOW % 0.3, ""),
-                (lambda body: fakes.calls(body) if "tools" in body else time.sleep(1) or [], False,
-                 trial.REAL % 'bash {"command": "ls"}', trial.SLOW % 0.3)):
+                (lambda body: time.sleep(0.5) or [], True, trial.TOO_SLOW % 0.15, ""),
+                (lambda body: fakes.calls(body) if "tools" in body else time.sleep(0.5) or [], False,
+                 trial.REAL % 'bash {"command": "ls"}', trial.SLOW % 0.15)):
             with self.subTest(tools), Pages(*fakes.vllm(), chat=chat) as fake:
                 begin = time.monotonic()
-                tried = trial.ask(Server(fake.url, "m", None, {}, 0, None, None, {}), Cancel(), seconds=0.3)
-                self.assertLess(time.monotonic() - begin, 0.9)
+                tried = trial.ask(Server(fake.url, "m", None, {}, 0, None, None, {}), Cancel(), seconds=0.15)
+                self.assertLess(time.monotonic() - begin, 0.48)
                 self.assertEqual((tried.failed, tried.tools, tried.speed), (failed, tools, speed))
 
     def test_ollama_s_variable_names_it(self):
@@ -135,7 +140,7 @@ class TheNewcomer(Checking):
         with contextlib.ExitStack() as stack:
             with socket.create_server(("127.0.0.1", 0)) as nobody:
                 url = "http://127.0.0.1:%d/v1" % nobody.getsockname()[1]
-            self.assertIn("no model server at %s" % url, self.program("--url", url, code=1)["server"][0])
+            self.assertIn("no model server at %s" % url, self.check(code=1, url=url)["server"][0])
             fake = stack.enter_context(Pages(*fakes.ollama([])))
             lines = self.check(code=1, OLLAMA_HOST=fake.root, OPENAI_BASE_URL=fake.url)
             self.assertEqual(lines["server"], ["!! the server at %s has no model that can chat" % fake.url])
@@ -144,7 +149,7 @@ class TheNewcomer(Checking):
             command = self.check(code=0, OPENAI_BASE_URL=fake.url)["window"][0].partition(": ")[2]
             self.assertEqual(command, "OLLAMA_CONTEXT_LENGTH=32768 ollama serve")
             fake.pages = fakes.ollama(["qwen3:8b"], loaded=["qwen3:8b"], window=32768)[0]
-            lines = self.program(code=0, OPENAI_BASE_URL=fake.url)
+            lines = self.check(code=0, OPENAI_BASE_URL=fake.url)
             self.assertFalse([line for name, each in lines.items() for line in each if not line.startswith("ok")])
 
     def test_a_server_that_wants_a_key_says_how_to_give_it_one(self):
@@ -159,20 +164,21 @@ class TheNewcomer(Checking):
         self.assertNotIn("secret-key", str(lines))
 
     def test_with_nothing_at_all(self):
-        for place in servers.places_of({}):
-            if "docker.internal" not in place.url and not servers.refuses(place.url):
-                self.skipTest("something listens at %s" % place.url)
+        """What is said below the line of servers.NONE_RUNS: what is on the PATH first, then what can be installed."""
         folder = support.scratch_folder()
-        with open(os.path.join(folder, "ollama"), "w") as file:
-            os.chmod(file.name, 0o755)
-        for path, begun in (("/nonexistent", "Ollama (https://ollama.com/download): ollama serve and ollama pull qwen3:8b, then mm --check again"),
-                            (folder, "ollama is on this machine: ollama serve and ollama pull qwen3:8b, then mm --check again")):
+        for program in ("vllm", "ollama"):
+            with open(os.path.join(folder, program), "w") as file:
+                os.chmod(file.name, 0o755)
+        ways = {make.key: make.first for make in makes.MAKES}
+        for path, begun in (("/nonexistent", ["Ollama (https://ollama.com/download): %s" % ways["ollama"],
+                                              "LM Studio (https://lmstudio.ai): %s" % ways["lmstudio"]]),
+                            (folder, ["ollama is on this machine: %s" % ways["ollama"], "vllm is on this machine: %s" % ways["vllm"],
+                                      "LM Studio (https://lmstudio.ai): %s" % ways["lmstudio"]])):
             with self.subTest(path):
-                lines = self.check(code=1, PATH=path)
-                self.assertTrue(lines["server"][0].startswith("!! no model server is running here (:8080, :11434, "), lines["server"])
-                self.assertEqual(lines[""][0], "   " + begun)
-                self.assertEqual(len(lines[""]), 3)
-                self.assertNotIn("model", lines)
+                rows = list(check._ways_to_start(servers.NothingRuns("no model server is running here"), path))
+                self.assertEqual([row.text for row in rows[:-1]], ["%s, then mm --check again" % each for each in begun])
+                self.assertTrue(rows[-1].text.startswith("llama.cpp (https://github.com/ggml-org/llama.cpp: brew install"), rows[-1])
+        self.assertEqual(list(check._ways_to_start(UserError("wants a key"), folder)), [])
 
     def test_a_model_that_is_not_there(self):
         with Pages(*fakes.ollama(["a"])) as fake:
@@ -201,7 +207,7 @@ class TheRest(Checking):
         os.makedirs(skill)
         with open(os.path.join(skill, "SKILL.md"), "w") as file:
             file.write("---\nname: deploy\ndescription: Deploys.\nallowed-tools: bash(git:*), read_file\n---\nDo it.\n")
-        lines = self.program("--demo", code=0, cwd=folder, HOME=home)
+        lines = self.check(code=0, demo=True, folder=folder, HOME=home)
         self.assertEqual(lines["config"][:2], [
             "ok %s/.config/mm/config.json: read" % home, "-- %s/.mm/config.json: not trusted (mm --trust)" % folder])
         self.assertTrue(any("maxSteps" in line for line in lines["config"][2:]), lines["config"])
@@ -212,7 +218,7 @@ class TheRest(Checking):
         self.assertEqual(lines["lsp"], ["ok off"])
         self.assertIn("deploy (allowed-tools: bash(git:*), read_file; not enforced)", lines["skills"][0])
         os.remove(os.path.join(folder, ".mm", "config.json"))
-        self.assertEqual(self.program("--demo", code=0, cwd=folder, HOME=home)["hooks"], ["ok turnEnd: 2"])
+        self.assertEqual(self.check(code=0, demo=True, folder=folder, HOME=home)["hooks"], ["ok turnEnd: 2"])
 
     def write(self, folder, name, value):
         path = os.path.join(folder, name)
@@ -222,9 +228,8 @@ class TheRest(Checking):
 
     def test_colours(self):
         with Pages(*fakes.vllm(), chat=fakes.words("no")) as fake:
-            env = support.environment(OPENAI_BASE_URL=fake.url)
-            coloured = support.run("--check", "--color", "always", env=env).stdout
-            plain = support.run("--check", env=env).stdout
+            coloured = self.printed(1, OPENAI_BASE_URL=fake.url, color="always")
+            plain = self.printed(1, OPENAI_BASE_URL=fake.url)
         self.assertIn("\x1b[32mok\x1b[0m  server", coloured)
         self.assertIn("\x1b[31m!!\x1b[0m  tools", coloured)
         self.assertNotIn("\x1b", plain)
@@ -252,17 +257,17 @@ class ThePage(unittest.TestCase):
         with open(os.path.join(support.PROJECT, "docs", "servers.md"), encoding="utf-8") as file:
             page = file.read()
         for make in makes.MAKES:
-            pull = " and `%s`" % make.pull % servers.FIRST_MODEL[make.key] if make.pull else ""
-            window = "`%s`" % make.larger_window if make.larger_window else "—"
-            row = "| %s | `%s` | `%s`%s | %s | %s%s. |" % (make.title, make.url, make.start, pull, window, make.tools[0].upper(), make.tools[1:])
+            row = "| %s | %s | %s | %s | %s%s. |" % (make.title, make.url, make.first or "—", make.larger_window or "—",
+                                                    make.tools[0].upper(), make.tools[1:])
             with self.subTest(make.key):
-                self.assertIn(row, page)
+                self.assertIn(row, page.replace("`", ""))
         for text in (servers.NOT_NEAR % ("OPENAI_BASE_URL", "<host>"), servers.WANTS_KEY % ("<url>", "<url>"),
                      servers.FOUND % ("NAME (also there: …)", "<make> at <url>", " or --url URL"),
-                     servers.NONE_RUNS % (":8080, …", " | ".join(make.start for make in makes.MAKES[:3])),
+                     servers.NONE_RUNS % (":8080, …", " | ".join(make.start for make in makes.MAKES[:3]), ""),
                      trial.REAL % "…", trial.RECOVERED % "…", trial.WISHES[0], "An answer has %d s" % trial.SECONDS):
             with self.subTest(text):
                 self.assertIn(text, page)
+        self.assertIn(check.WINDOW_TOO["ollama"].lower(), page.replace("`", "").lower())
 
 
 if __name__ == "__main__":

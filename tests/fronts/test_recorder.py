@@ -9,6 +9,7 @@ import signal
 import unittest
 
 from mm.errors import UserError
+from mm import config
 from mm.fronts import player, transcript
 from mm.fronts.recorder import Recorder
 from tests import support
@@ -129,9 +130,9 @@ class ALiveSession(unittest.TestCase):
 class TheLines(unittest.TestCase):
     """What is told in, what stands in the file: one recorder, no mm."""
 
-    def record(self, tell) -> list:
+    def record(self, tell, settings=None) -> list:
         path = scratch_file()
-        recorder = Recorder(path, "/", environ={"A_TOKEN": SECRET})
+        recorder = Recorder(path, "/", settings, environ={"A_TOKEN": SECRET})
         tell(recorder)
         recorder.close()
         transcript.parse(read(path))
@@ -158,6 +159,14 @@ class TheLines(unittest.TestCase):
         self.assertNotIn("ghijkl", text)
         self.assertNotIn("xyz", text)
         self.assertIn("! server said <any> <any>", text)
+
+    def test_what_a_program_of_the_configuration_is_given_is_secret(self):
+        entries = {"a": {"command": "sh", "env": {"SERVICE_TOKEN": "abcdefgh", "MODE": "fast-mode"}}}
+        for kind in ("mcp", "agents"):
+            settings = config.load("/", {"HOME": "/nonexistent"}, None, {kind: entries})
+            text = "\n".join(self.record(lambda recorder: recorder.stderr("it said abcdefgh in fast-mode"), settings))
+            self.assertIn("! it said <any> in fast-mode", text)
+            self.assertNotIn("abcdefgh", text)
 
     def test_a_request_is_told_by_what_is_new_in_it(self):
         system, question = {"role": "system", "content": "long"}, {"role": "user", "content": "q"}

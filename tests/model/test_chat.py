@@ -8,7 +8,9 @@ import unittest
 
 from mm.events import Text, Thought
 from mm.model import chat
+from mm.model.answer import ENDLESS, MOST, MOST_CALLS
 from mm.model.chat import Finish, ModelError, ToolCall, Usage
+from mm.model.sse import LONGEST
 from tests.fakes.model_server import ModelServer
 from tests.model import streams
 
@@ -51,6 +53,9 @@ class Calls(unittest.TestCase):
             ("no index, no ids, other names, no arguments", [("a", ""), ("b", "")], [call(None, None, "a", ""), call(None, None, "b", "")]),
             ("the name in every piece", [("a", '{"q":"\\"{"}')],
              [call(0, "x", "a", '{"q":"\\'), call(0, "x", "a", '"{'), call(0, "x", "a", '"}')]),
+            ("the name and the id in every piece, also in those behind the end", [("a", '{"q":1}\n')],
+             [call(0, "x", "a", '{"q":1}'), call(0, "x", "a", "\n"), call(0, "x", "a", "")]),
+            ("one id for all calls", [("a", "{}"), ("a", '{"q":2}')], [call(0, "x", "a", "{}"), call(0, "x", "a", '{"q":2}')]),
             ("an id per piece and the name in the first", [("a", '{"q":1}')],
              [call(0, "x", "a", '{"q"'), call(0, "y", None, ":1}")]),
             ("pieces without index go to the call with the id", [("a", "{}"), ("b", "{}")],
@@ -80,6 +85,21 @@ class Calls(unittest.TestCase):
             return best
 
         self.assertLess(seconds(100_000), 10 * 5 * seconds(10_000))  # quadratic: 100 times
+
+
+class Endless(unittest.TestCase):
+    def test_an_answer_without_an_end_is_an_error(self):
+        large = "x" * (MOST // 8)
+        for name, chunks in (("text", [delta(content=large)] * 9), ("reasoning", [delta(reasoning=large)] * 9),
+                             ("arguments", [call(0, "x", "a", large)] + [call(0, None, None, large)] * 8),
+                             ("calls", [call(number, str(number), "a", "{}") for number in range(MOST_CALLS + 1)])):
+            with self.subTest(name):
+                answer = chat.Answer()
+                for chunk in chunks[:-1]:
+                    answer.take(chunk)
+                self.assertIsNone(answer.error)
+                answer.take(chunks[-1])
+                self.assertEqual(ENDLESS, answer.error)
 
 
 class Texts(unittest.TestCase):
@@ -244,6 +264,9 @@ class Failures(unittest.TestCase):
             ("dropped", [{"drop": True}], "closed the connection without an answer"),
             ("dropped", [{"reset": True}], "closed the connection without an answer"),
             ("empty", [{"raw": b""}], "ended its answer (200) before the first word: its log may say why"),
+            ("empty", [{"raw": b": ping - 1\n\n: ping - 2\n\n"}], "ended its answer (200) before the first word: its log may say why"),
+            ("server_crash", [{"raw": b"data: " + LONGEST * b"x"}], "failed (200): an answer without an end"),
+            ("server_crash", [text, {"raw": (LONGEST + 1) * b"x"}], "failed in the middle of its answer (200): an answer without an end"),
             ("empty", [{"data": '{"choices":[{"delta":{"role":"assistant"}}]}'}, {"data": "[DONE]"}],
              "before the first word: it gave no reason; another request may have interrupted it"),
         ]
@@ -286,6 +309,11 @@ class Failures(unittest.TestCase):
         with ModelServer([{"status": 500, "body": "no", "headers": {"Content-Length": 10}}]) as server:
             with self.assertRaisesRegex(ModelError, r"failed \(500\): no"):
                 streams.ask(streams.server(server.url))
+
+    def test_an_answer_with_its_finish_reason_is_complete_though_nothing_more_comes(self):
+        finish = {"data": '{"choices":[{"delta":{},"finish_reason":"stop"}]}'}
+        with ModelServer([{"text": "a"}, finish, {"hang": True}]) as server:
+            self.assertEqual([Text("a"), Finish("stop")], streams.ask(streams.server(server.url, timeout=0.1)))
 
     def test_time_out_only_where_one_is_set(self):
         with ModelServer([{"text": "a"}, {"hang": True}], [{"pause": 0.3}, {"text": "late"}]) as server:

@@ -6,11 +6,15 @@ Every case is read in every cut: whole, in pieces of each size, and in two piece
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 import unittest
 
 from mm.events import Text, Thought
+from mm.model import dialects, openers
 from mm.model.answer import Answer, Finish, Misread, ToolCall
+from tests import support
 from tests.model import streams
 
 TOOLS = streams.TOOLS + [streams.tool("take", count="integer", share="number", on="boolean", items="array", more="object", name="string",
@@ -204,6 +208,8 @@ PROSE = [
     "<function\n", "<tool_call> is the tag that Hermes uses.", "<tool_call>\n<tool_call>\n", "<thinker>", "<th", "<t", "<|", "<|end", "<｜", "[TOOL",
     "[TOOL_CALLS] is Mistral's token, [TOOL_REQUEST] LM Studio's.\n[TOOL_REQUEST] too\n[TOOLS](x)", "<|channel|>", "<|channel|>news<|message|>x",
     "<|start|>user<|message|>x<|end|>", "<|end|> and <|call|> and <|return|>", "<html>\n<table>\n<tr><td>[x]</td></tr>\n</table>",
+    '{%- if "<|channel|>analysis<|message|>" in content or \'<|start|>assistant<|message|>\' in content %}\nEnd.', "(<|channel|>final<|message|>x)",
+    '{{- "<|start|>assistant<|channel|>analysis<|message|>" + thought + "<|end|>" }}\n{{- x<|channel|>final<|message|> }}',
     "# Tool calls\n\nHermes writes `<tool_call>`, gpt-oss `<|channel|>` and `<|message|>`.\n\n| a | `</tool_call>` |\n\n* [TOOL_CALLS]\n",
     "The tag `</think>` ends it, \"</think>\" too, and </think> as well.", "```\n<think>\nx\n</think>\n```\nAs above.", "a <think> b", "a <think>b</think>\nc",
     hermes(LS) + "\n" + "So it goes on. " * 400, hermes(LS) + "\n" + "So it goes on. " * 400 + "\n" + hermes(PWD),
@@ -263,6 +269,15 @@ def called(calls) -> list:
 
 
 class Formats(unittest.TestCase):
+    def test_each_opener_has_its_format_and_none_is_loaded_before_it_comes(self):
+        others = {*openers.THINK, *openers.LONE_ENDS, *openers.HARMONY_ENDS}
+        self.assertEqual({*openers.AT_LINE} - others | {""}, set(dialects.FORMATS))
+        code = ("import sys; from mm.model.answer import Answer; answer = Answer([{'function': {'name': 'bash'}}])\n"
+                "for text in ('Plain `x` <b> [1]', '<think>a</think>b'): answer.take({'choices': [{'delta': {'content': text}}]})\n"
+                "answer.end(); print(*sorted(name for name in sys.modules if name.startswith('mm.model.')))")
+        done = subprocess.run([sys.executable, "-c", code], cwd=support.PROJECT, stdout=subprocess.PIPE, check=True)
+        self.assertEqual(b"mm.model.answer mm.model.fences mm.model.leaks mm.model.openers mm.model.refusal", done.stdout.strip())
+
     def test_each_call_is_found_in_each_cut(self):
         for what, text, left, calls in CALLS:
             with self.subTest(what):
@@ -314,6 +329,11 @@ class Recovery(unittest.TestCase):
         for what, given, calls in cases:
             with self.subTest(what):
                 self.assertEqual(called(calls), read(**given)["calls"])
+
+    def test_reasoning_that_was_shown_as_text_counts_as_the_beginning_of_the_rest_in_each_cut(self):
+        for text, calls in (("So</think><think>" + hermes(LS), []), ("So\n</think><think>\n" + hermes(LS), []), ("So.\n" + hermes(LS) + "\n</think>\n", [LS])):
+            for cut in pieces(text):
+                self.assertEqual(called(calls), read(cut)["calls"], cut)
 
     def test_a_call_that_is_cut_for_its_length_is_no_text(self):
         cases = ['<tool_call>{"name": "bash", "arguments": {"command": "l', "<tool_call>\n<function=bash>\n<parameter=command>\nl",

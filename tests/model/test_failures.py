@@ -164,7 +164,9 @@ class Kinds(unittest.TestCase):
             ({}, error("model not found")),
             ({"field": "stream_options"}, '{"detail": [{"loc": ["body", "stream_options"], "msg": "extra fields not permitted"}]}'),
             ({"field": "reasoning_content"}, error("unknown field messages[2].reasoning_content")),
+            ({"field": "reasoning"}, error("messages.1.reasoning: extra fields not permitted")),
             ({}, error("unknown field x")),
+            ({}, error("reasoning_effort is not supported")),
         ]
         for numbers, body in cases:
             with self.subTest(body):
@@ -220,7 +222,7 @@ class Lines(unittest.TestCase):
             ("the prompt does not fit the server's window (8192): /compact, or pick a model with a larger one",
              ("context_overflow", {"window": 8192}), {"make": "mlx-lm"}),
             ("the prompt does not fit the server's window: /compact, or restart with a larger one (llama-server -c 32768 / "
-             "OLLAMA_CONTEXT_LENGTH=32768 ollama serve / lms load <model> --context-length 32768)", ("context_overflow",), {}),
+             "OLLAMA_CONTEXT_LENGTH=32768 ollama serve / lms unload --all; lms load <model> --context-length 32768)", ("context_overflow",), {}),
             ("this model has no tool support here: restart llama-server with --jinja", ("tools_unsupported",), {"make": "llama.cpp"}),
             ('this model has no tool support here: pick a model with "tools" in ollama show', ("tools_unsupported",), {"make": "ollama"}),
             ("this model has no tool support here: restart vllm serve with --enable-auto-tool-choice --tool-call-parser <parser>",

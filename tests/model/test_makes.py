@@ -64,7 +64,22 @@ class Makes(unittest.TestCase):
                 self.assertTrue(make.title and make.start and make.tools)
                 self.assertRegex(make.url, r"^http://127\.0\.0\.1:\d+(/engines)?/v1$")
                 self.assertTrue(make.pull is None or make.pull % "x" != make.pull)
+                # A newcomer is told the whole way: with the model, and with what tools and a window for agents need.
+                if make.pull:
+                    self.assertIn(make.pull % makes.FIRST_MODEL[make.key], make.first)
+                self.assertNotIn("<", make.first or "")
+                self.assertEqual(make.first is None, make.key == "llama-cpp-python")
         self.assertIsNone(makes.of_key(None))
+
+    def test_which_have_a_port_of_their_own(self):
+        self.assertEqual([make.key for make in makes.MAKES if makes.alone_at(make.key)], ["ollama", "lmstudio", "docker", "sglang"])
+        self.assertIsNone(makes.alone_at(None))
+
+    def test_a_name_stands_in_a_command_only_where_it_is_plain(self):
+        for name, expected in (("qwen/qwen3-8b", "load qwen/qwen3-8b"), ("a b", "load <model>"), ("$(reboot)", "load <model>"),
+                               ("-x", "load <model>"), ("a\nb", "load <model>"), ("", "load <model>"), (None, "load <model>")):
+            with self.subTest(name):
+                self.assertEqual(makes.with_model("load <model>", name), expected)
 
 
 if __name__ == "__main__":

@@ -64,9 +64,8 @@ class Schedule(unittest.TestCase):
     def test_what_is_known_of_a_wait_is_told_with_it(self):
         told = []
         teller = retries.Teller(retries.WAITING, told.append, 10)
-        for chunk in ({"prompt_progress": {"total": 200, "processed": 90, "cache": 0}}, {"prompt_progress": {"total": 0, "processed": 0}},
-                      {"prompt_progress": [1]}, {"prompt_progress": {"total": "x", "processed": 1}}, {}):
-            teller.note, teller.next = chat._progress(chunk), 10
+        for progress in ({"total": 200, "processed": 90, "cache": 0}, {"total": 0, "processed": 0}, [1], {"total": "x", "processed": 1}, None):
+            teller.note, teller.next = chat._progress(progress), 10
             teller.tell(35)
         self.assertEqual(["waiting for the model (35 s, 45 % of the prompt read)…", *["waiting for the model (35 s)…"] * 4], told)
 
@@ -227,7 +226,7 @@ class Mending(unittest.TestCase):
             ("without an answer at the end", refusal(400, "Assistant response prefill is incompatible with enable_thinking."),
              [QUESTION, {"role": "assistant", "content": "a"}], [QUESTION]),
             ("with {} for arguments that are no JSON", refusal(400, "invalid tool call arguments"), [QUESTION, bad, result], [QUESTION, good, result]),
-            ("without reasoning_content", refusal(400, "unknown field: messages[1].reasoning_content"), [QUESTION, thought, again],
+            ("without reasoning", refusal(400, "unknown field: messages[1].reasoning_content"), [QUESTION, thought, again],
              [QUESTION, {"role": "assistant", "content": "a"}, again]),
         ]
         for name, steps, messages, expected in cases:

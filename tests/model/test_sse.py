@@ -6,7 +6,7 @@ import json
 import time
 import unittest
 
-from mm.model.sse import Decoder
+from mm.model.sse import LONGEST, Decoder
 from tests.model import streams
 
 A, B = {"a": 1}, {"b": [2]}
@@ -78,6 +78,26 @@ class Framing(unittest.TestCase):
         self.assertEqual([], decoder.feed(b'data: {"a"'))
         self.assertEqual([A], decoder.feed(b':1}\ndata: {"b"'))
         self.assertEqual([B], decoder.feed(b":[2]}\n"))
+
+    def test_what_has_no_end_is_not_kept(self):
+        large = b"x" * 1_000_000
+        for name, piece, endless in (("a line", large, True), ("data lines", b"data: " + large + b"\n", True), ("JSON", b"{" + large, True),
+                                     ("events", b'data: {"a":"' + large + b'"}\n', False), ("comments", b":" + large + b"\n", False)):
+            with self.subTest(name):
+                decoder = Decoder()
+                for _ in range(LONGEST // len(large) + 1):
+                    decoder.feed(piece)
+                self.assertEqual(endless, decoder.endless)
+                self.assertEqual([], decoder.feed(b"\n") + decoder.end())
+
+    def test_comments_before_the_first_event_are_no_beginning_and_may_tell_the_progress(self):
+        for body, beginning, progress in ((b": ping\n\n:\n", "", None), (b": ping\n\nNo.\n", "No.\n", None), (b"\n: ping", "", None),
+                                          (b": keepalive 1/9\n\n: keepalive 2/9\n\n", "", {"processed": 2, "total": 9})):
+            for cut, pieces in streams.cuts(body):
+                with self.subTest(body, cut=cut):
+                    decoder = Decoder()
+                    self.assertEqual([], [obj for piece in pieces for obj in decoder.feed(piece)] + decoder.end())
+                    self.assertEqual((beginning, progress), (decoder.beginning, decoder.progress))
 
     def test_a_long_line_and_a_long_event_take_linear_time(self):
         def seconds(body, size):

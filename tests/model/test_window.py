@@ -42,6 +42,10 @@ SERVERS = {
         {"key": "m", "max_context_length": 99999, "loaded_instances": [{"id": "m:2", "config": {"context_length": 6000}}]}]}}, 6000),
     "LM Studio by the instance's name": ({"/api/v1/models": {"models": [
         {"key": "n", "loaded_instances": [{"id": "m", "config": {"context_length": 6000}}]}]}}, 6000),
+    "LM Studio, several instances: the one that is asked for": ({"/api/v1/models": {"models": [{"key": "m", "loaded_instances": [
+        {"id": "m:2", "config": {"context_length": 32768}}, {"id": "m", "config": {"context_length": 4096}}]}]}}, 4096),
+    "LM Studio, several instances: the smallest": ({"/api/v1/models": {"models": [{"key": "m", "loaded_instances": [
+        {"id": "x", "config": {"context_length": 32768}}, {"id": "y", "config": {"context_length": 4096}}]}]}}, 4096),
     "LM Studio, not loaded": ({"/api/v1/models": {"models": [{"key": "m", "max_context_length": 9, "loaded_instances": []}]}}, 0),
     "LM Studio before 0.4": ({"/api/v0/models": {"data": [
         {"id": "m", "state": "loaded", "loaded_context_length": 5000, "max_context_length": 99999}]}}, 5000),
@@ -67,10 +71,11 @@ def server_at(pages, path="/v1", model="m", key=None):
 
 class Probe(unittest.TestCase):
     def test_every_kind_of_server(self):
-        for name, (pages, expected) in SERVERS.items():
-            for otherwise in (NOT_FOUND, LM_STUDIO_UNKNOWN):
-                with self.subTest(name, otherwise=otherwise[0]), Pages(pages, otherwise) as fake:
-                    self.assertEqual(probe(server_at(fake), Cancel())[0], expected)
+        with Pages({}) as fake:
+            for name, (fake.pages, expected) in SERVERS.items():
+                for fake.otherwise in (NOT_FOUND, LM_STUDIO_UNKNOWN):
+                    with self.subTest(name, otherwise=fake.otherwise[0]):
+                        self.assertEqual(probe(server_at(fake), Cancel())[0], expected)
 
     def test_docker_s_own_paths(self):
         pages = {"/engines/v1/models": listed(), "/engines/_configure": [{"Model": "m", "Config": {"context-size": 4096}}]}
@@ -153,13 +158,37 @@ class TheWindow(unittest.TestCase):
                 finally:
                     log.tap = None
                 self.assertEqual(told, [line] if line else [])
+                self.assertEqual(known.news(), [line] if line and line != window.UNKNOWN else [])
+                self.assertEqual(known.news(), [])
+
+    def test_a_small_one_is_asked_for_in_each_turn(self):
+        with Pages({"/props": PROPS}) as fake:
+            known = Window()
+            self.assertEqual(self.looked(known, server_at(fake)), 4096)
+            known.learn(ModelError("too long", "context_overflow", 400, numbers={"prompt": 9125, "window": 2048}), None)
+            self.assertEqual([self.looked(known, server_at(fake), answered) for answered in (True, False)], [2048, 2048])
+            fake.pages = {"/props": LARGE}
+            self.assertEqual([self.looked(known, server_at(fake), answered) for answered in (True, False, True)], [2048, 20000, 20000])
+
+    def test_what_the_user_set_is_no_news(self):
+        known = Window(4096)
+        known.look(Server("http://127.0.0.1:9/v1", "m", None, {}, 0, None, None, {}), answered=True)
+        self.assertEqual(known.news(), [])
+
+    def test_the_news_wait_for_a_probe_that_runs_and_not_for_long(self):
+        for delay, expected in ((0.05, 1), (2, 0)):
+            with self.subTest(delay), Pages({"/props": PROPS}, delays={"/props": delay}) as fake:
+                known, begin = Window(), time.monotonic()
+                known.look(server_at(fake))
+                self.assertEqual(len(known.news()), expected)
+                self.assertLess(time.monotonic() - begin, window.NEWS_SECONDS + 0.3)
 
     def test_the_way_out_is_that_of_the_make(self):
-        ways = {make.key: make.larger_window for make in makes.MAKES}
-        several = " or ".join(list(ways.values())[:3])
+        ways = {make.key: make.larger_window and make.larger_window.replace("<model>", "m") for make in makes.MAKES}
+        several = " or ".join(make.larger_window for make in makes.MAKES[:3])
         cases = (  # what is known of it, the port, what the probe saw
             ("ollama", 1, None, ways["ollama"]), (None, 1, "lmstudio", ways["lmstudio"]), ("docker", 8080, "ollama", ways["docker"]),
-            (None, 8000, None, ways["vllm"]), (None, 1, None, several), ("mlx-lm", 1, None, window.NO_WAY_OUT))
+            (None, 8000, None, "vllm serve m --max-model-len 32768"), (None, 1, None, several), ("mlx-lm", 1, None, window.NO_WAY_OUT))
         for make, port, seen, expected in cases:
             with self.subTest((make, port, seen)):
                 server = Server("http://127.0.0.1:%d/v1" % port, "m", None, {}, 0, None, None, {}, make)
@@ -217,6 +246,7 @@ class CutInSilence(unittest.TestCase):
                     known.wait(10)
         finally:
             log.tap = None
+        self.assertEqual(known.news(), [line for line in told if line != window.UNKNOWN])
         return [line for line in told if line.startswith(window.TRUNCATED[:20])]
 
     def test_it_is_told_once_with_the_way_out_as_soon_as_the_window_is_known(self):

@@ -92,10 +92,10 @@ class WhatItSays(AskTest):
         self.assertEqual(self.ask("where", cwd="sub").text, "%s/sub %s/sub" % (self.folder, self.folder))
 
     def test_its_environment(self):
-        given = {"MM_API_KEY": "secret", "MM_YOLO": "1", "MM_AGENT_DEPTH": "1", "OWN": "no"}
-        answer = self.ask("env MM_API_KEY", "say  ", "env OWN", "say  ", "env MM_AGENT_DEPTH", "say  ", "env MM_YOLO",
+        given = {"MM_API_KEY": "secret", "MM_TRACE": "/t", "MM_YOLO": "1", "MM_AGENT_DEPTH": "1", "OWN": "no"}
+        answer = self.ask("env MM_API_KEY", "say  ", "env MM_TRACE", "say  ", "env OWN", "say  ", "env MM_AGENT_DEPTH", "say  ", "env MM_YOLO",
                           environ=given, env={"OWN": "yes"})
-        self.assertEqual(answer.text, "None 'yes' '2' 'false'")
+        self.assertEqual(answer.text, "None None 'yes' '2' 'false'")
         self.assertEqual(self.ask("env MM_YOLO", environ=given, yolo=True).text, "'1'")
 
     def test_noise_is_logged_and_skipped(self):
@@ -189,6 +189,9 @@ class HowItFails(AskTest):
         gone, nothing = (os.path.join(self.folder, name) for name in ("gone", "./nothing"))
         self.assertEqual(self.failure(argv=("./nothing",)), "rev cannot be started: %s: No such file or directory" % nothing)
         self.assertEqual(self.failure(cwd="gone"), "rev cannot be started: %s: No such file or directory" % gone)
+
+    def test_a_command_line_that_no_system_can_start(self):
+        self.assertEqual(self.failure(argv=(sys.executable, "\0")), "rev cannot be started: %s: embedded null byte" % sys.executable)
 
     def test_what_was_said_before_is_kept(self):
         with self.assertRaises(agent.AgentFailed) as caught:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import unittest
 
 from mm import events
+from mm.encoding import encoded_size
+from mm.fronts.acp import updates
 from mm.peers import asked
 from mm.wire.messages import RemoteError
 
@@ -55,6 +57,13 @@ class TheCalls(unittest.TestCase):
                 self.assertEqual(len(calls), 1)
 
 
+    def test_what_a_finished_call_was_about_is_not_kept(self):
+        calls = asked.ToolCalls()
+        for status in ("pending", "in_progress", "completed"):
+            calls.told({"toolCallId": "1", "title": "write", "status": status, "rawInput": {"text": "x"}, "content": ["x"]})
+            self.assertEqual("rawInput" in calls.completed({"toolCallId": "1"}), status != "completed")
+
+
 class ThePermissions(unittest.TestCase):
     def test_an_option_is_chosen_by_its_kind(self):
         for answer, options, chosen in (
@@ -88,6 +97,15 @@ class ThePermissions(unittest.TestCase):
                 content = [{"type": "content", "content": {"type": "text", "text": text}}]
                 self.assertEqual(asked.permission("rev", "call_1", "ask_agent", {"content": content}).text, shown)
 
+    def test_no_request_is_longer_than_a_client_can_bear(self):
+        long = "x" * 100_000
+        call = {"toolCallId": "1", "title": long, "kind": long, "rawInput": {"a": long}, "locations": [{"path": long}] * 1000,
+                "content": [{"type": "diff", "path": long, "oldText": long, "newText": long}]}
+        sent = updates.permission_request("s", asked.permission("rev", "call_1", "ask_agent", call))
+        self.assertLess(encoded_size(sent), 64 * 1024)
+        options = [dict(YES, name="%d %s" % (number, long)) for number in range(1000)]
+        self.assertLess(encoded_size(asked.question("rev", "call_1", call, options).schema), 32 * 1024)
+
     def test_a_call_of_nonsense_is_a_dialog_all_the_same(self):
         call = {"title": 7, "kind": None, "rawInput": "ls", "locations": [{"path": None}], "content": "x"}
         permission = asked.permission("rev", "call_1", "ask_agent", call)
@@ -103,7 +121,10 @@ class TheForms(unittest.TestCase):
                        {"mode": "url", "message": "A?", "requestedSchema": schema},
                        {"message": "A?", "requestedSchema": {"type": "object"}},
                        {"message": "A?", "requestedSchema": {"properties": {}}},
-                       {"message": "A?", "requestedSchema": {"properties": {"a": "string"}}}):
+                       {"message": "A?", "requestedSchema": {"properties": {"a": "string"}}},
+                       *({"message": "A?", "requestedSchema": {"properties": {"a": dict(odd, type="string")}}} for odd in (
+                           {"title": {"a": 1}}, {"enum": 5}, {"enum": [1]}, {"oneOf": "ab"}, {"oneOf": ["a"]},
+                           {"enum": ["x" * asked.FORM_BYTES]}))):
             with self.subTest(params):
                 self.assertIsNone(asked.form("rev", "call_1", params))
 

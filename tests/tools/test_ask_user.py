@@ -65,6 +65,7 @@ PROPERTIES = [
 ANSWERS = [
     (CHOICE, "a", "a"), (CHOICE, "something else", "something else"), (CHOICE, 3, "[no answer]"), (CHOICE, None, "[no answer]"),
     (MULTI, ["a", "b"], "a, b"), (MULTI, [], "none of them"), (MULTI, "a", "a"), (MULTI, [1], "[no answer]"),
+    (MULTI, ["a"] * 1000, ", ".join("a" * 8)),
     (TEXT, " box \ud83d", "box \ufffd"), (TEXT, "", "[no answer]"), (TEXT, {"a": 1}, "[no answer]"),
     (CONFIRM, True, "yes"), (CONFIRM, False, "no"), (CONFIRM, "true", "yes"), (CONFIRM, "perhaps", "[no answer]"),
 ]

@@ -16,6 +16,13 @@ def of(schema, **more):
     return dict({"type": "object", "properties": {"a": schema}}, **more)
 
 
+def nested(levels, innermost=0):
+    """Lists in one another."""
+    for _ in range(levels):
+        innermost = [innermost]
+    return innermost
+
+
 ADDRESS = {"type": "object", "properties": {"street": {"type": "string", "title": "Street"}}}
 LOOP = {"$ref": "#/$defs/Node"}
 CASES = (
@@ -52,7 +59,11 @@ CASES = (
     ("a reference that is none", of({"$ref": 7}), of({})),
     ("the whole is a reference", {"$ref": "#/$defs/A", "$defs": {"A": ADDRESS}}, {"type": "object", "properties": {"street": {"type": "string"}}}),
     ("a list as items", of({"type": "array", "items": [{"title": "x"}]}), of({"type": "array", "items": [{}]})),
-    ("garbage", of("string", required="a"), of({}, required="a")),
+    ("garbage", of("string", required="a"), of({})),
+    ("words that mean nothing", of({"type": 5, "enum": "ab", "properties": [1], "anyOf": {}, "oneOf": [], "description": 7}), of({})),
+    ("required names what there is to name", of({}, required=[1, "a", {}, None]), of({}, required=["a"])),
+    ("what JSON cannot say", of({"minimum": float("-inf"), "default": float("inf"), "enum": [1, float("inf")]}), of({"enum": [1, None]})),
+    ("a value without a bottom", of({"default": nested(900)}), of({"default": nested(input_schema.LEVELS, None)})),
     ("a long description", of({"description": "d" * 301}), of({"description": "d" * 300 + "…"})),
 )
 

@@ -12,15 +12,18 @@ from collections import namedtuple
 from mm import config, events, peers
 from mm.cancel import Cancel
 from mm.engine.gate import Gate
+from mm.engine.session import Session
+from mm.fronts import once
 from mm.keys import MCP_TIMEOUT
 from mm.peers import program
 from mm.peers.mcp import Offer
 from mm.text import size
 from mm.tools import mcp, registry
 from mm.tools.arguments import parse_arguments
-from mm.tools.input_schema import DESCRIPTION_LIMIT, DROPPED
+from mm.tools.input_schema import DESCRIPTION_LIMIT, DROPPED, LEVELS
 from mm.tools.tool import ALWAYS, ToolError
 from mm.tools.workspace import Workspace
+from mm.wire import child
 from tests import support
 from tests.peers.mcp_servers import McpTest, fake
 
@@ -60,8 +63,8 @@ class ToolsOfAServer(McpTest):
         super().setUp()
         self.space = Workspace(self.folder, config.load(self.folder, {"HOME": self.folder}))
 
-    def offered(self, *words, window=0, **options):
-        return mcp.tools(self.server(*words, **options), window)
+    def offered(self, *words, **options):
+        return mcp.tools(self.server(*words, **options))
 
     def prepare(self, tools, name, **arguments):
         tool = registry.find(tools, "mcp__fake__" + name)
@@ -136,14 +139,23 @@ class ToolsOfAServer(McpTest):
         self.assertIn("1/2 at it", self.said)
 
     def test_schemas_that_fill_the_window_are_said(self):
-        self.offered(window=100_000)
-        self.offered(window=0)
-        warned = [line for line in self.log if "window" in line]
-        self.assertEqual(warned, [])
-        self.offered(window=1000)
+        tools = self.offered() + registry.built_in(self.space.config)
+        for window in (100_000, 1000):
+            mcp.weigh(tools, ("f", "fake"), window)
         warned = [line for line in self.log if "window" in line]
         self.assertRegex(warned[0], r"^mcp: 13 MCP tools take about \d+ tokens, more than a sixth of the model's window of 1000; "
                                     r"most are of fake \(13 tools, 2\.\d KB\): name those that are needed in mcp\.fake\.tools$")
+        self.assertEqual(len(warned), 1)
+
+    def test_and_that_once_as_soon_as_the_window_is_known(self):
+        settings = self.space.config.replace(mcp={"fake": fake()}, tools_disabled=("mcp__fake__die",))
+        session = Session("id", self.folder, settings)
+        self.addCleanup(session.end)
+        warned = []
+        for window in (0, 0, 1000, 1000):
+            session.open(Cancel(), window)
+            warned.append(len([line for line in self.log if line.startswith("mcp: 12 MCP tools take")]))
+        self.assertEqual(warned, [0, 0, 1, 1])
 
 
 class ThePage(unittest.TestCase):
@@ -165,6 +177,7 @@ class ThePage(unittest.TestCase):
         parts += ["`[mcp <name> %s]`" % client.OFF, client.WAITING % "<names>", mcp.NOTHING, "up to %d s" % client.FIRST_TURN,
                   mcp.FAILED_SILENTLY % ("<server>", "<tool>"), mcp.LEFT_OUT % ("120.3 KB", mcp.IN_LOG % "<log>"),
                   mcp.HEAVY % ("31 MCP tools", 4314, 8192, "files", "14 tools", "8.0 KB", "files"),
+                  "`%s`" % once.ALWAYS_ASKS % "<tool>", "more than %d levels deep" % LEVELS, "KILL %g s later" % child.LAST_GRACE,
                   "%d lines of each start" % program.NOISE_LINES, ", ".join(client.REVISIONS[:3]), client.STATELESS,
                   "%d characters at most" % mcp.NAME_LIMIT, "{:,} characters; {}".format(mcp.DESCRIPTION_LIMIT, DESCRIPTION_LIMIT)]
         parts += ["`%s`" % word for word in DROPPED - {"$defs", "definitions"}]

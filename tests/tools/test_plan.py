@@ -100,8 +100,17 @@ class Plan(ToolTest):
 
     def test_what_is_no_plan_is_none(self):
         for saved in (None, [], {}, {"steps": []}, {"steps": ["a"]}, {"steps": [{"text": "a", "status": "odd"}]},
-                      {"steps": [{"text": 1, "status": "pending"}]}, {"steps": [{"text": "a", "status": "pending", "note": 1}]}):
+                      {"steps": [{"text": 1, "status": "pending"}]}, {"steps": [{"text": "a", "status": "pending", "note": 1}]},
+                      {"steps": [{"text": "a", "status": []}]}, {"steps": [{"text": " ", "status": "pending"}]},
+                      {"steps": [{"text": "a", "status": "pending"}] * 41}):
             self.assertIsNone(plan.restored(saved))
+
+    def test_what_comes_back_is_no_more_than_could_be_saved(self):
+        long = {"text": "a\n" + "b" * 1000, "status": "in_progress", "note": "c" * 1000}
+        restored = plan.restored({"title": "t\n" * 1000, "steps": [dict(long, status="completed"), long, long]})
+        self.assertEqual([step["status"] for step in restored.steps], ["completed", "in_progress", "pending"])
+        self.assertLess(max(map(len, restored.text().split("\n"))), 2 * plan.STEP_LENGTH + 20)
+        self.assertEqual(len(restored.text().split("\n")), 5)
 
     def test_the_model_is_reminded_after_fifteen_other_calls_and_not_before_fifteen_more(self):
         self.act(ABC)

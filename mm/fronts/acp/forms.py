@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections import namedtuple
 
 from mm.events import ACCEPTED, DECLINED, FORM_CANCELLED, UNAVAILABLE, Form, FormAnswer
+from mm.text import one_line
 
 DECLINE = "decline"
 YES_AND_NO = ("Yes", "No")
+# Dialogs one after the other that a form may cost, choices of one; characters of a question and of a choice.
+MOST_DIALOGS, MOST_CHOICES, QUESTION_LENGTH, CHOICE_LENGTH = 10, 50, 300, 100
 
 # One question as a dialog: the property it answers, its params, and the value that each option stands for.
 Dialog = namedtuple("Dialog", "name params values")
@@ -32,17 +35,31 @@ def answer(result) -> FormAnswer:
 
 
 def dialogs(session_id: str, form: Form):
-    """The form as one Dialog a question; None where a question has no fixed choices."""
+    """The form as one Dialog a question; None where a question has no fixed choices, or where there are too many of them."""
+    questions = form.schema["properties"]
+    if len(questions) > MOST_DIALOGS:
+        return None
     asked = []
-    for name, told in form.schema["properties"].items():
-        if told.get("type") == "boolean":
-            choices, values = YES_AND_NO, (True, False)
-        elif told.get("type") == "string" and told.get("enum"):
-            choices = values = tuple(told["enum"])
-        else:
+    for name, told in questions.items():
+        choices, values = _choices(told)
+        if not 0 < len(values) <= MOST_CHOICES:
             return None
-        asked.append(Dialog(name, _permission(session_id, form.ref, told.get("title") or name, choices), values))
+        question = one_line(told.get("title") or name, QUESTION_LENGTH)
+        names = [one_line(choice, CHOICE_LENGTH) for choice in choices]
+        asked.append(Dialog(name, _permission(session_id, form.ref, question, names), values))
     return asked
+
+
+def _choices(told) -> tuple:
+    """(names, values) of a question's fixed choices, both empty where it has none."""
+    if told.get("type") == "boolean":
+        return YES_AND_NO, (True, False)
+    if told.get("type") != "string":
+        return (), ()
+    options = [option for option in told.get("oneOf") or () if isinstance(option.get("const"), str)]
+    if options:
+        return [str(option.get("title") or option["const"]) for option in options], [option["const"] for option in options]
+    return told.get("enum") or (), told.get("enum") or ()
 
 
 def chosen(dialog: Dialog, result) -> FormAnswer:

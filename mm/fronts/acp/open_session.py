@@ -129,6 +129,8 @@ class OpenSession:
         finally:
             self.opened(session)
             self._done_with(request)
+        if session and replaced and replaced.session:
+            replaced.session.end()  # nobody can reach it any more, and its servers would run on
 
     def _replay(self, session) -> None:
         from mm.events import PlanChanged
@@ -158,12 +160,14 @@ class OpenSession:
             request.cancel.cancel()
 
     def end(self) -> list:
-        """The process ends: tells the hooks, if there are any, in the thread that is returned: one session's must not cost
-        the others their time."""
-        hooks = self.session.hooks if self.session else None
-        if not (hooks and hooks.present("sessionEnd")):
+        """The process ends: takes leave of the servers, and tells the hooks, if there are any, in the thread that is returned: one
+        session's must not cost the others their time."""
+        session = self.session
+        if session and session.servers:
+            session.servers.close()  # else their end, which comes next, would be told as a surprise
+        if not (session and session.hooks and session.hooks.present("sessionEnd")):
             return []
-        thread = threading.Thread(target=self.session.end, daemon=True)
+        thread = threading.Thread(target=session.end, daemon=True)
         thread.start()
         return [thread]
 

@@ -47,11 +47,19 @@ def _answer_in_turn(client, agent, request, blocks: list) -> None:
         outcome = run_turn(agent, session, commands.with_skills(text, session.skills()), front, cancel)
         stop_reason, error = outcome.stop_reason, outcome.error
         log.line(TURN_DONE % (outcome.commands, outcome.file_operations, outcome.skills))
+        if not error and stop_reason != CANCELLED:
+            _tell_news(client, agent)
     used = session.meter.shown(session.messages) if session.meter else 0
     front.emit(WindowUse(used, agent.window.size))
     if error:
         return fail(request, str(error))
     request.answer(_result(session, stop_reason))
+
+
+def _tell_news(client, agent) -> None:
+    """What has become known of the model's window, below the answer and not in the history: the log is hidden in most editors."""
+    for line in agent.window.news():
+        client.update(updates.chunk("\n\n" + line))
 
 
 def _run_command(client, command: str, agent, front, cancel) -> str:

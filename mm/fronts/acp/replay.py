@@ -1,8 +1,8 @@
 """A stored conversation as the updates of a `session/load`: the contract's replay table. Pure.
 
 A call is shown as mm.fronts.acp.updates shows a live one, made of the same events, but in one notification and `completed`:
-the contract has it so even where the call had failed. Nothing here runs a tool or looks at a disk, so titles come from the
-arguments alone.
+the contract has it so even where the call had failed. Nothing here runs a tool or looks at a disk: title and kind are those that
+are kept with the result, and where there are none they come from the name and the arguments alone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mm.tools.arguments import parse_arguments
 from mm.tools.tool import ToolError
 
 SUMMARY_SIGN = "🗜️ "
+KEPT_TITLE = 400  # characters of a title that is kept with a result: a file may say anything
 
 # Bytes of JSON that a replayed call may take, so that its line stays under 64 KiB, and how small its output is cut, step
 # by step, to reach that: arguments, output twice and a diff stand in one line here, live in two.
@@ -66,9 +67,10 @@ def _results(messages, position):
 
 
 def _call(call, result, tools):
-    shown = update(_pending(call, tools))
+    pending = _pending(call, tools)
     if result is None:
-        return dict(shown, status=FAILED)
+        return dict(update(pending), status=FAILED)
+    shown = update(_as_kept(pending, result))
     shown["status"] = COMPLETED
     diff = result.get("diff")
     changed = update(_ended(call, "", diff=Diff(diff["path"], diff["old"], diff["new"])))["content"] if diff else []
@@ -103,6 +105,14 @@ def _pending(call, tools):
         kind, title = _of_stranger(call["name"]) or (registry.kind_of(tools, call["name"]), one_line(call["name"]))
         return ToolPending(call["ref"], call["name"], title, kind, given, ())
     return ToolPending(call["ref"], tool.name, registry.call_title(tool, values), tool.kind, values, ())
+
+
+def _as_kept(pending, result):
+    """With title and kind as they were when the call was made, where they are kept."""
+    title, kind = result.get("title"), result.get("toolKind")
+    if isinstance(title, str) and title.strip():
+        pending = pending._replace(title=one_line(title, KEPT_TITLE))
+    return pending._replace(kind=kind) if isinstance(kind, str) else pending
 
 
 def _of_stranger(name):

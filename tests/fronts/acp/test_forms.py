@@ -50,9 +50,19 @@ class Forms(unittest.TestCase):
             self.assertEqual(forms.chosen(dialog, result), FormAnswer(FORM_CANCELLED))
 
     def test_a_question_without_fixed_choices_makes_no_dialogs(self):
-        for told in ({"type": "string", "title": "Name?"}, {"type": "array", "items": {"enum": ["a"]}}, {"type": "number"}, {}):
+        for told in ({"type": "string", "title": "Name?"}, {"type": "array", "items": {"enum": ["a"]}}, {"type": "number"}, {},
+                     {"type": "string", "enum": list(map(str, range(51)))}, {"type": "string", "oneOf": [{"pattern": "a"}]}):
             self.assertIsNone(forms.dialogs("s", form(q1=CHOICE, q2=told)))
             self.assertEqual(forms.ask("s", form(q1=told), False, None, None), FormAnswer(UNAVAILABLE))
+
+        self.assertIsNone(forms.dialogs("s", form(**{"q%d" % number: CONFIRM for number in range(11)})))
+
+    def test_choices_with_titles_of_their_own(self):
+        told = {"type": "string", "oneOf": [{"const": "r", "title": "Red\n(the colour)"}, {"const": "b"}]}
+        [dialog] = forms.dialogs("s", form(colour=told))
+        self.assertEqual([option["name"] for option in dialog.params["options"]], ["Red…", "b", "Decline"])
+        self.assertEqual(dialog.params["toolCall"]["title"], "? colour")
+        self.assertEqual(forms.chosen(dialog, {"outcome": {"outcome": "selected", "optionId": "0"}}), FormAnswer(ACCEPTED, {"colour": "r"}))
 
     def test_dialogs_are_asked_one_after_the_other_until_one_is_not_answered(self):
         answers, asked = ["1", "0"], []

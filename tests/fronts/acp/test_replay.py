@@ -94,6 +94,13 @@ ROWS = {
                                   [shown("bash", "execute", {"x": 1}, "[bash: missing parameter]",
                                          content=[text("[bash: missing parameter]")])]),
     "a tool that is gone": ([asked(call("gone", {"x": 1})), result("a")], [shown("gone", "execute", {"x": 1}, "a")]),
+    "title and kind as they were": (
+        [asked(call("mcp__s__long_line", {})), result("a", name="mcp__s__long_line", title="s: long line", toolKind="other")],
+        [shown("s: long line", "other", {}, "a")]),
+    "a title that none was": ([asked(call("bash", LS)), result("a", title=["x"], toolKind={})], [shown("bash: ls", "execute", LS, "a")]),
+    "a title and a kind of nonsense": ([asked(call("bash", LS)), result("a", title="x\n" * 9999, toolKind="y")],
+                                       [shown("x…", "execute", LS, "a")]),
+    "a server's tool of which nothing is kept": ([asked(call("mcp__s__t", {})), result("a")], [shown("s: t", "other", {}, "a")]),
     "an empty output": ([asked(call("bash", LS)), result("")], [shown("bash: ls", "execute", LS, "", content=[text("```\n\n```")])]),
 }
 

@@ -1,0 +1,43 @@
+"""What may begin something in the text of an answer that is not meant for the user (pure): calls, reasoning, messages.
+
+These are all that a plain answer needs. How a call is read (mm.model.dialects) is loaded when the first of them has come.
+"""
+
+from __future__ import annotations
+
+_BARS = ("｜", "｜｜", "|", "||", "‖", "‖‖")
+_JOINTS = ("▁", "_", " ", "\\_")
+
+
+def deepseek(word: str) -> tuple:
+    """A token of DeepSeek's as its models spell it."""
+    return tuple("<｜%s｜>" % word.replace("_", joint) for joint in _JOINTS)
+
+
+def dsml(what: str, slash: str = "") -> tuple:
+    """The same for its newer markup."""
+    return tuple("<%s%sDSML%s%s" % (slash, bar, bar, what) for bar in _BARS)
+
+
+# Of these only the beginning of a line counts; the others are made of tokens that no text has.
+LINE_OPENERS = ("<tool_call>", "<function=", "[TOOL_REQUEST]", "```tool_code")
+# What begins a message of gpt-oss, and what ends one: nothing in itself, once a header was there.
+HARMONY, HARMONY_ENDS = ("<|channel|>", "<|start|>"), ("<|end|>", "<|return|>", "<|call|>")
+DEEPSEEK, DSML = deepseek("tool_calls_begin") + deepseek("tool_calls") + deepseek("tool_call_begin"), dsml("")
+
+# Tags around reasoning, and what closes each.
+THINK = {"<think>": "</think>", "<thinking>": "</thinking>", "[THINK]": "[/THINK]"}
+LONE_ENDS = ("</think>", "[/THINK]")
+
+# All that means something, in the middle of a line and at its beginning.
+IN_LINE = ("[TOOL_CALLS]", "<|python_tag|>", "<|tool_call>", *HARMONY, *DEEPSEEK, *DSML, *LONE_ENDS, *HARMONY_ENDS, *THINK)
+AT_LINE = (*IN_LINE, *LINE_OPENERS)
+
+
+def prefixes(openers) -> frozenset:
+    """The beginnings of these."""
+    return frozenset(opener[:end] for opener in openers for end in range(1, len(opener)))
+
+
+IN_LINE_PREFIXES, AT_LINE_PREFIXES = prefixes(IN_LINE), prefixes(AT_LINE)
+LONGEST = max(map(len, AT_LINE_PREFIXES))
