@@ -104,7 +104,35 @@ def on_path(environ, folder):
 
 def present(folder: str, extensions) -> dict:
     """The extensions that files in `folder` have, each with the first such file, those nearest to the top first."""
-    found, looked_at, folders = {}, 0, deque([(folder, 0)])
+    found = {}
+    for entry in _entries(folder):
+        extension = os.path.splitext(entry.name)[1]
+        if extension in extensions:
+            found.setdefault(extension, entry.path)
+    return found
+
+
+def sources(folder: str, extensions) -> dict:
+    """The files in `folder` that have these extensions, each with its state()."""
+    found = {}
+    for entry in _entries(folder):
+        if os.path.splitext(entry.name)[1] in extensions:
+            try:
+                if entry.is_file(follow_symlinks=False):
+                    found[entry.path] = state(entry.stat(follow_symlinks=False))
+            except OSError:
+                pass  # it has just gone
+    return found
+
+
+def state(status) -> tuple:
+    """What differs when a file has changed."""
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _entries(folder):
+    """What lies in `folder`, what is nearest to the top first: ENTRIES of it, DEPTH levels deep."""
+    looked_at, folders = 0, deque([(folder, 0)])
     while folders and looked_at < ENTRIES:
         where, depth = folders.popleft()
         try:
@@ -113,14 +141,11 @@ def present(folder: str, extensions) -> dict:
                     looked_at += 1
                     if looked_at > ENTRIES:
                         break
-                    extension = os.path.splitext(entry.name)[1]
-                    if extension in extensions:
-                        found.setdefault(extension, entry.path)
-                    elif depth < DEPTH and _entered(entry):
+                    yield entry
+                    if depth < DEPTH and _entered(entry):
                         folders.append((entry.path, depth + 1))
         except OSError:
             continue  # it may not be read, or is gone
-    return found
 
 
 def _entered(entry) -> bool:

@@ -24,6 +24,8 @@ from mm.wire.peer import METHOD_NOT_FOUND, Closed, RemoteError, TimedOut
 LIMIT, FIRST_LIMIT, SHUTDOWN = 20, 60, 2
 # Seconds that a server which has just started gets to say that it is indexing; to have done with it.
 SETTLE, INDEXING_LIMIT = 0.5, 20
+# Work in progress of which nothing was heard for so many seconds is over: there are servers that never say so. So much of it is kept.
+SILENT, WORKS = 60, 1000
 # What the protocol calls "content modified": so many tries in all, after so many seconds each.
 CONTENT_MODIFIED, TRIES, PAUSE = -32801, 3, 0.2
 
@@ -77,8 +79,8 @@ class LanguageServer:
         self._argv, self._root, self._environ, self._options = argv, root, environ, options
         self._folder = {"uri": uri, "name": os.path.basename(root) or root}
         self._program = None
-        self._answered = False  # a first question
-        self._indexing = set()  # the tokens of work in progress
+        self._asked = self._answered = False  # a first question
+        self._indexing = {}  # the tokens of work in progress, and when each was heard of last
         self._started_at = 0.0
 
     # Its life
@@ -139,8 +141,10 @@ class LanguageServer:
     def ask(self, method: str, params, cancel: Cancel):
         """The result. Raises ServerError, Refused where the server says no, and Cancelled."""
         for attempt in range(TRIES):
+            limit = LIMIT if self._asked else FIRST_LIMIT
+            self._asked = True
             try:
-                result = self._request(method, params, cancel, LIMIT if self._answered else FIRST_LIMIT)
+                result = self._request(method, params, cancel, limit)
             except RemoteError as error:
                 self._answered = True
                 if error.code != CONTENT_MODIFIED or attempt == TRIES - 1:
@@ -194,13 +198,18 @@ class LanguageServer:
         with cancel.on_cancel(self._wake), self.news:
             while self.alive and not cancel.cancelled:
                 now = time.monotonic()
-                until = deadline if self._indexing else min(begin, deadline)
+                until = min(max(begin, self._busy_until()), deadline)
                 if now >= until:
                     break
                 self.news.wait(until - now)
         cancel.check()
         self.files.catch_up(cancel)
-        return not self._indexing
+        with self.news:
+            return self._busy_until() <= time.monotonic()
+
+    def _busy_until(self):
+        """When its work in progress will be taken to be over if nothing is heard of it; the caller holds `news`."""
+        return max(self._indexing.values(), default=-SILENT) + SILENT
 
     def _wake(self):
         with self.news:
@@ -226,10 +235,10 @@ class LanguageServer:
                 self.files.published(params.get("uri"), params.get("version"), as_list(params.get("diagnostics")))
             elif method == "$/progress":
                 kind, token = as_dict(params.get("value")).get("kind"), str(params.get("token"))
-                if kind == "begin":
-                    self._indexing.add(token)
+                if kind == "begin" and len(self._indexing) < WORKS or kind == "report" and token in self._indexing:
+                    self._indexing[token] = time.monotonic()
                 elif kind == "end":
-                    self._indexing.discard(token)
+                    self._indexing.pop(token, None)
             self.news.notify_all()
 
 

@@ -101,6 +101,8 @@ class Program:
             self.peer.run()
         except TooLong:
             how = "a line over " + size(LONGEST_MESSAGE)
+        except Exception:  # a bug must not leave those who wait without an end
+            log.traceback()
         self._read_out.set()
         self._is_over(how)
         self._process.stdout.close()

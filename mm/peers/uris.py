@@ -20,8 +20,8 @@ def to_path(uri) -> str | None:
     if not isinstance(uri, str):
         return None
     try:
-        parts = urlsplit(uri)
-    except ValueError:
+        parts, raw = urlsplit(uri), unquote_to_bytes(uri[len("file:"):].partition("?")[0].partition("#")[0])
+    except ValueError:  # or a lone surrogate, which no path has
         return None
     if parts.scheme != "file" or (parts.netloc not in ("", "localhost") and os.name != "nt"):
         return None
@@ -29,7 +29,7 @@ def to_path(uri) -> str | None:
         from urllib.request import url2pathname
 
         return url2pathname(("//" + parts.netloc if parts.netloc else "") + parts.path)
-    path = os.fsdecode(unquote_to_bytes(uri[len("file:"):].partition("?")[0].partition("#")[0]))
+    path = os.fsdecode(raw)
     path = path[path.index("/", 2):] if path.startswith("//") and "/" in path[2:] else path
     return os.path.normpath(path) if path.startswith("/") and "\0" not in path else None
 

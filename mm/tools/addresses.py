@@ -22,6 +22,7 @@ Place = namedtuple("Place", "url tls host port target")
 
 _URL_SHOWN = 300
 _URL_LIMIT = 8000
+_LABEL_LIMIT = 63
 
 _GITHUB_FILE = re.compile(r"https?://(?:www\.)?github\.com/([^/?#]+/[^/?#]+)/blob/([^?#]+)", re.IGNORECASE)
 _NUMBERS = re.compile(r"[0-9a-fx.]+", re.IGNORECASE)
@@ -73,12 +74,13 @@ def parse(url: str) -> Place:
 
 
 def _host(name):
-    name = (name or "").rstrip(".")
+    name = name or ""
     try:
         host = name if name.isascii() else name.encode("idna").decode("ascii")
     except UnicodeError:
         host = ""
-    if not _HOST.fullmatch(host):
+    host = host.rstrip(".")  # only now: there are other full stops, which have become dots
+    if not _HOST.fullmatch(host) or not all(0 < len(label) <= _LABEL_LIMIT for label in host.split(".")):
         raise ValueError("names no host")
     return host.lower()
 

@@ -91,11 +91,18 @@ def _follow(first, way, stop, unwanted):
         answer, location = _hop(here, way, stop, unwanted)
         if answer is not None:
             return answer
-        there = place(urllib.parse.urljoin(here.url, location))
+        there = place(_joined(here.url, location))
         if here.tls and not there.tls:
             raise ToolError(NOT_SECURE % (shown(here.url), shown(there.url)))
         here = there
     raise ToolError(TOO_MANY % shown(first.url))
+
+
+def _joined(base, location):
+    try:
+        return urllib.parse.urljoin(base, location)
+    except ValueError:
+        return location  # place() says what is wrong with it
 
 
 def _hop(here, way, stop, unwanted):

@@ -7,6 +7,7 @@ is marked as data. Saving passes the gate and the rules of write_file, reading d
 from __future__ import annotations
 
 import json
+import re
 import socket
 
 from mm import events
@@ -40,6 +41,9 @@ _TEXT = ("application/xml", "application/yaml", "application/x-yaml", "applicati
          "application/x-sh", "application/x-ndjson", "application/jsonl", "application/graphql", "application/x-tex")
 _TEXT_ENDS = ("+json", "+xml", "+yaml")
 _NO_TYPE = "no type"
+_CHARSET = re.compile(r""";\s*charset\s*=\s*["']?([^\s"';]+)""", re.IGNORECASE)
+# More digits no file has, and Python does not read any number of them.
+_LENGTH = re.compile("[0-9]{1,18}")
 
 
 def tool(config, environ, resolve=socket.getaddrinfo, limits=None) -> Tool:
@@ -124,7 +128,7 @@ def _text(answer, space, cancel):
     """(title or "", text, a note or None, whether it is a page). Raises ToolError for what is no text."""
     if _is_other(answer.headers) or b"\0" in answer.body[:files.BINARY_PROBE] and not answer.body.startswith((b"\xff\xfe", b"\xfe\xff")):
         length = answer.headers.get("Content-Length") or ""
-        known = len(answer.body) if answer.whole else int(length) if length.isdecimal() else None
+        known = len(answer.body) if answer.whole else int(length) if _LENGTH.fullmatch(length) else None
         kind = _type(answer.headers) or _NO_TYPE
         raise ToolError(OTHER_TYPE % (kind if known is None else f"{kind}, {size(known)}"))
     title, text, note, is_page = _decoded(answer, cancel)
@@ -137,7 +141,7 @@ def _decoded(answer, cancel):
     from mm.tools import charset, page
     kind = _type(answer.headers)
     is_page = kind in _HTML or not kind and answer.body[:1000].lstrip().lower().startswith((b"<!doctype html", b"<html"))
-    text = charset.decode(answer.body, answer.headers.get_content_charset() or "", is_page or kind.endswith("xml"),
+    text = charset.decode(answer.body, _charset(answer.headers), is_page or kind.endswith("xml"),
                           answer.whole)
     if is_page:
         found = page.read(text, answer.url, cancel.check)
@@ -158,7 +162,13 @@ def _indented(text, limit):
 
 def _type(headers):
     """The media type, in small letters; "" where there is none."""
-    return (headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+    return one_line((headers.get("Content-Type") or "").partition(";")[0]).lower()
+
+
+def _charset(headers):
+    """What the Content-Type names as the encoding, "" where it names none. The library's own reader of parameters raises."""
+    found = _CHARSET.search(headers.get("Content-Type") or "")
+    return found.group(1) if found else ""
 
 
 def _is_other(headers):

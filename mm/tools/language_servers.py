@@ -1,7 +1,8 @@
 """The language servers of a session: which one a file belongs to, started when it is first asked, shown the files as they are.
 
 A server must not answer from an old text: before every question each file that it has open is looked at again, whoever changed
-it, mm's tools, a command or the user.
+it, mm's tools, a command or the user. So are the project's other files: not every server looks at the disk again, and a rename
+would miss what a new file holds. What has changed there is told, and opened as well, because some (clangd) heed nothing else.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from mm.text import one_line
 from mm.tools import files, similar
 from mm.tools.lsp_actions import NAME
 from mm.tools.tool import ToolError
+from mm.tools.workspace_edit import is_plain
 
 # At most so many servers run at a time; a server that has ended so often is not started again.
 SERVERS, FAILURES = 8, 3
-# At most so many files that a rename has changed are opened.
-RENAMED_OPENED = 20
+# Of the files that have changed so many are opened, and none with more bytes.
+OPENED, OPENED_SIZE = 20, 1024 * 1024
 
 NO_SERVER = "[lsp: there is no language server for %s. There is one for %s]"
 OFF = "%s is off after %d failures"
@@ -39,14 +41,15 @@ class LanguageServers:
         self._failed = {}  # the same -> the reason why it is not tried again
         self._ends = {}  # the same -> how often it has ended
         self._seen = {}  # (server, URI) -> what told the file's state when it was last shown
-        self._changes = {}  # server -> [(URI, what happened)], not told yet
+        self._changes = {}  # server -> {URI: what happened}, not told yet
+        self._sources = {}  # server -> (folder, the files of its languages in there as they last were)
         self._registered = False
 
     def close(self) -> None:
         """Ends all of them; returns at once. The next question starts them again."""
         self._registered = False
         servers, self._servers = self._servers, OrderedDict()
-        self._seen, self._changes = {}, {}
+        self._seen, self._changes, self._sources = {}, {}, {}
         for server in servers.values():
             server.close()
 
@@ -65,12 +68,27 @@ class LanguageServers:
         self._seen[server, uri] = _state(place.real)
         return server, uri, told
 
+    def show_odd(self, space, server, place, paths, cancel) -> bool:
+        """Shows the server, which has been asked about `place`, those files that are not plain and that it has not open; whether
+        there were any. They stay open until others are asked about, however many they are."""
+        extensions, shown = self._language(place)[0].extensions, False
+        for path in map(os.path.realpath, paths):
+            uri, language = uris.to_uri(path), extensions.get(_extension(path))
+            if language and server.files.text(uri) is None and uris.is_inside(path, self.root):
+                state, decoded = _state(path), _decoded(space, path)
+                if decoded is not None and not is_plain(decoded):
+                    server.files.show(uri, language, decoded.text, cancel)
+                    self._seen[server, uri], shown = state, True
+        return shown
+
     def changed(self, server, changes) -> None:
         """The files of these workspace_edit.Changes were written: the server is told before the next question."""
-        told = self._changes.setdefault(server, [])
+        if server not in self._sources:
+            return  # it has ended meanwhile
+        told = self._changes.setdefault(server, {})
         for change in changes:
             kind = DELETED if change.after is None else CREATED if change.before is None else CHANGED
-            told.append((uris.to_uri(change.place.real), kind))
+            told[uris.to_uri(change.place.real)] = kind
 
     def _language(self, place):
         """The language of a file and the root of its project."""
@@ -104,46 +122,68 @@ class LanguageServers:
     def _drop(self, server):
         server.close()
         self._changes.pop(server, None)
+        self._sources.pop(server, None)
         self._seen = {key: state for key, state in self._seen.items() if key[0] is not server}
 
     def _started(self, space, key, found, root, cancel):
         server = LanguageServer(_name(found), found.argv, root, uris.to_uri(root), self._environ, found.options)
+        folder = root if uris.is_inside(root, self.root) else self.root
+        sources = languages.sources(folder, found.extensions)  # what comes while it starts is told again
         try:
             server.start(cancel)
         except ServerError as problem:
             self._failed[key] = str(problem)
             raise
+        self._sources[server] = folder, sources
         if not self._registered:
             self._registered = True
             space.on_close(self.close)
         return server
 
     def _look_again(self, space, server, extensions, asked, cancel):
-        """Shows the server what has become of its open files, but the one that is `asked` about, and of those that were renamed
-        in: these are opened, because not every server looks at the disk again."""
-        changes = [change for change in self._changes.pop(server, ()) if change[0] not in server.files]
+        """Shows the server what has become of its open files, but the one that is `asked` about, and of the others in its project."""
+        sources, changes = self._changed_since(server, extensions)
         if changes:
             server.files.changed_on_disk(changes, cancel)
-        renamed = [uri for uri, kind in changes if kind != DELETED and _extension(uris.to_path(uri)) in extensions][:RENAMED_OPENED]
-        for uri in list(server.files) + renamed:
+        opened = [uri for uri, kind in changes if kind != DELETED and _is_small_source(uris.to_path(uri), extensions)][:OPENED]
+        for uri in list(server.files) + opened:
             path = uris.to_path(uri)
             state = _state(path)
             if uri != asked and self._seen.get((server, uri)) != state:
                 self._show(space, server, uri, path, extensions.get(_extension(path)), cancel)
                 self._seen[server, uri] = state
+        self._sources[server] = sources  # only now: who is cancelled midway begins anew
+        self._changes.pop(server, None)
+
+    def _changed_since(self, server, extensions):
+        """The project's files as they are now, and (URI, what happened) for those that the server has not open, a rename's first."""
+        folder, before = self._sources[server]
+        now = languages.sources(folder, extensions)
+        changes = dict(self._changes.get(server, {}))
+        for path in sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path)):
+            kind = CREATED if path not in before else CHANGED if path in now else DELETED
+            if kind != DELETED or not os.path.lexists(path):  # the look may not have come so far this time
+                changes.setdefault(uris.to_uri(path), kind)
+        open_files = set(server.files)
+        return (folder, now), [change for change in changes.items() if change[0] not in open_files]
 
     def _show(self, space, server, uri, path, language, cancel):
-        try:
-            place = space.resolve(NAME, path)
-            data = files.read(NAME, place)
-            text = None if data is None else files.decode(NAME, place, data, "search it").text
-        except ToolError:
-            text = None  # it cannot be read any more
-        if text is not None:
-            server.files.show(uri, language, text, cancel)
+        decoded = _decoded(space, path)
+        if decoded is not None:
+            server.files.show(uri, language, decoded.text, cancel)
         elif uri in server.files:
             server.files.forget(uri, cancel)
             server.files.changed_on_disk([(uri, DELETED)], cancel)
+
+
+def _decoded(space, path):
+    """The file's text, None where there is none that could be shown."""
+    try:
+        place = space.resolve(NAME, path)
+        data = files.read(NAME, place)
+        return None if data is None else files.decode(NAME, place, data, "search it")
+    except ToolError:
+        return None
 
 
 def _extension(path):
@@ -157,7 +197,11 @@ def _name(found):
 def _state(path):
     """What differs when a file has changed; None where there is none."""
     try:
-        status = os.stat(path)
+        return languages.state(os.stat(path))
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _is_small_source(path, extensions):
+    state = _state(path)
+    return _extension(path) in extensions and state is not None and state[1] <= OPENED_SIZE

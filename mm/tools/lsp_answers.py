@@ -9,7 +9,7 @@ import os
 from collections import namedtuple
 
 from mm.peers import uris
-from mm.text import cut_line, one_line
+from mm.text import clean_terminal, cut_line, one_line
 from mm.tools.positions import start_line
 
 # At most so many places, symbols and diagnostics are shown; characters of a source line, of a hover.
@@ -59,7 +59,7 @@ def hover(answer) -> str:
     """The text of a hover, "" where there is none."""
     contents = answer.get("contents") if isinstance(answer, dict) else None
     parts = [_hover_part(part) for part in (contents if isinstance(contents, list) else [contents])]
-    text = "\n\n".join(part for part in parts if part)
+    text = clean_terminal("\n\n".join(part for part in parts if part))
     return text if len(text) <= HOVER else "%s…\n[… %d more characters]" % (text[:HOVER], len(text) - HOVER)
 
 
@@ -78,8 +78,7 @@ def outline(answer) -> str:
 
     def add(symbols, depth):
         for symbol in sorted((each for each in symbols if isinstance(each, dict)), key=_symbol_line):
-            inside = symbol.get("containerName")
-            lines.append("%d: %s%s%s" % (_symbol_line(symbol) + 1, "  " * depth, _named(symbol), " in " + one_line(inside) if inside else ""))
+            lines.append("%d: %s%s" % (_symbol_line(symbol) + 1, "  " * depth, _named(symbol)))
             if isinstance(symbol.get("children"), list) and depth < 20:
                 add(symbol["children"], depth + 1)
 
@@ -95,7 +94,8 @@ def _symbol_line(symbol) -> int:
 def _named(symbol) -> str:
     kind = symbol.get("kind")
     name = KINDS[kind - 1] if isinstance(kind, int) and 0 < kind <= len(KINDS) else "symbol"
-    return "%s %s" % (name, one_line(str(symbol.get("name"))))
+    inside = symbol.get("containerName")
+    return "%s %s%s" % (name, one_line(str(symbol.get("name"))), " in " + one_line(inside) if inside and isinstance(inside, str) else "")
 
 
 def found_symbols(answers, root: str) -> str:
@@ -104,8 +104,8 @@ def found_symbols(answers, root: str) -> str:
     for symbol in answers:
         location = symbol.get("location") if isinstance(symbol, dict) else None
         if isinstance(location, dict) and isinstance(location.get("uri"), str):
-            path, container = shown_path(location["uri"], root), symbol.get("containerName")
-            line = "%s:%d: %s%s" % (path, start_line(location.get("range")) + 1, _named(symbol), " in " + one_line(container) if container else "")
+            path = shown_path(location["uri"], root)
+            line = "%s:%d: %s" % (path, start_line(location.get("range")) + 1, _named(symbol))
             lines[line] = os.path.isabs(path)
     ordered = sorted(lines, key=lambda line: lines[line])  # stable: the server's order is by how well they fit
     return _with_more(ordered[:PLACES], len(ordered), PLACES)

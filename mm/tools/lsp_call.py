@@ -6,6 +6,8 @@ change; nothing is written before the answer.
 
 from __future__ import annotations
 
+import functools
+
 from mm import events
 from mm.peers import languages, uris
 from mm.peers.lsp import INDEXING, Refused, ServerError
@@ -140,7 +142,7 @@ class _Call:
         try:
             if not self._open().settle(self._cancel):  # it would miss places
                 raise ServerError(INDEXING % self._server.name)
-            edit = self._at_symbol({"newName": new}, lambda answer: answer)
+            edit = self._edit(new)
         except ServerError as problem:
             raise ToolError("[lsp: %s]" % problem) from None
         changes = workspace_edit.plan(edit, self._server.name, self._server.encoding, self._space, symbol, new, self._shown)
@@ -158,6 +160,16 @@ class _Call:
         paths = tuple(change.place.location for change in changes[:PATHS_TOLD])
         text = "\n".join([WOULD_RENAME % (symbol, new, summary)] + listing)
         return Action(self.title, paths, True, None, text, run, "edit")
+
+    def _edit(self, new):
+        """What the server would change. Files that it may have read otherwise than mm does it is shown, and then asked once more."""
+        ask = functools.partial(self._at_symbol, {"newName": new}, lambda answer: answer)
+        edit = ask()
+        shown = self._servers.show_odd(self._space, self._server, self.place, workspace_edit.edited(edit), self._cancel)
+        if not shown:
+            return edit
+        self._server.files.catch_up(self._cancel)
+        return ask()
 
     # Asking
 

@@ -32,7 +32,8 @@ _TITLE = re.compile(r"<title\b[^<>]*>", re.IGNORECASE)
 _TITLE_END = re.compile(r"</title", re.IGNORECASE)
 _TITLE_PROBE = 64 * 1024
 
-_DROPPED = re.compile(r"<!--|<(script|style|noscript|svg|template|iframe)\b(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*>", re.IGNORECASE)
+# The tag with so many quoted attributes at most: each takes memory.
+_DROPPED = re.compile(r"<!--|<(script|style|noscript|svg|template|iframe)\b[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*){0,200}>", re.IGNORECASE)
 _COMMENT_END = re.compile("--!?>")
 _DATA = re.compile(r"data:[\w/+.;=,%-]{200,}")
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight-source)-([\w+#-]+)")
@@ -65,6 +66,7 @@ def read(markup: str, url: str, check) -> Page:
         markup = _without_programs(markup, look)
         note = LONG if len(markup) > READ else None
         for start in range(0, min(len(markup), READ), PIECE):
+            look()  # there may be no tag in it
             reader.feed(markup[start:min(start + PIECE, READ)])
             if len(reader.rawdata) > REST:
                 raise _Enough(BROKEN)

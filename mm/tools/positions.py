@@ -17,6 +17,8 @@ _LINE_END = re.compile("\r\n|\n|\r")
 # What separates the parts of a qualified name.
 _PARTS = re.compile(r"\.|::|->|#")
 _CALL = re.compile(r"\(.*\)\s*$", re.DOTALL)
+# The characters that take two UTF-16 code units.
+_WIDE = re.compile("[\U00010000-\U0010ffff]")
 
 
 class Lines:
@@ -29,6 +31,7 @@ class Lines:
             self._ends.append(match.start())
             self.starts.append(match.end())
         self._ends.append(len(text))
+        self._wide = {}  # line -> the units behind each of its wide characters: an edit may name a long line very often
 
     def __len__(self):
         return len(self.starts)
@@ -52,14 +55,17 @@ class Lines:
         line, units = _numbers(position)
         if line >= len(self.starts):
             return len(self.text)
-        return self.starts[line] + column_of(self.line(line), units, encoding)
+        wide = self._wide_ends(line) if encoding != "utf-32" else []
+        before = bisect_right(wide, units)
+        in_the_middle = wide[before:before + 1] == [units + 1]
+        return min(self.starts[line] + units - before - in_the_middle, self._ends[line])
 
-
-def column_of(line: str, units: int, encoding: str) -> int:
-    """The column in characters of so many units; within the line."""
-    if encoding != "utf-32" and not line.isascii():
-        return len(line.encode("utf-16-le", "surrogatepass")[:2 * units].decode("utf-16-le", "ignore"))
-    return min(units, len(line))
+    def _wide_ends(self, line):
+        if line not in self._wide:
+            text = self.line(line)
+            found = () if text.isascii() else _WIDE.finditer(text)
+            self._wide[line] = [match.end() + number for number, match in enumerate(found, 1)]
+        return self._wide[line]
 
 
 def units_of(line: str, column: int, encoding: str) -> int:
@@ -73,6 +79,12 @@ def _numbers(position) -> tuple:
     """A server's position as two numbers; 0 for what is none."""
     values = (position.get("line"), position.get("character")) if isinstance(position, dict) else (0, 0)
     return tuple(value if isinstance(value, int) and value > 0 else 0 for value in values)
+
+
+def is_position(position) -> bool:
+    """Whether a server's position names a place: two numbers from 0."""
+    values = (position.get("line"), position.get("character")) if isinstance(position, dict) else (None,)
+    return all(isinstance(value, int) and value >= 0 for value in values)
 
 
 def start_line(a_range) -> int:

@@ -11,11 +11,11 @@ import stat
 from collections import namedtuple
 
 from mm.peers import uris
-from mm.text import plural
+from mm.text import one_line, plural
 from mm.tools import files
-from mm.tools.document import Document, flatten, with_newlines
+from mm.tools.document import Document, with_newlines
 from mm.tools.lsp_actions import NAME
-from mm.tools.positions import Lines, last_part, word
+from mm.tools.positions import Lines, is_position, last_part, word
 from mm.tools.tool import ToolError
 
 OUTSIDE = "[lsp: the rename would change %s, which is outside of the working directory. Nothing was changed]"
@@ -34,13 +34,14 @@ Change = namedtuple("Change", "place before after count origin")
 
 
 class _Draft:
-    """A file as the edit leaves it: `decoded` None where it does not exist (any more)."""
+    """A file as the edit leaves it: `decoded` None where it does not exist (any more), `edited` the path by which it was edited
+    first and these edits."""
 
-    __slots__ = ("place", "before", "decoded", "data", "count", "origin")
+    __slots__ = ("place", "before", "decoded", "data", "count", "origin", "edited")
 
     def __init__(self, place, before, decoded):
         self.place, self.before, self.data, self.decoded = place, before, before, decoded
-        self.count, self.origin = 0, None
+        self.count, self.origin, self.edited = 0, None, (None, None)
 
 
 class _Plan:
@@ -49,19 +50,20 @@ class _Plan:
     def __init__(self, server_name, encoding, space, symbol, new_name, shown):
         self._server, self._encoding, self._space = server_name, encoding, space
         self._old, self._new, self._shown = last_part(symbol).lower(), word(last_part(new_name)), shown
+        self._new_name = new_name
         self._drafts = {}
         self._root = os.path.realpath(space.cwd)
 
     def draft(self, uri):
         path = uris.to_path(uri)
         if path is None:
-            raise ToolError(OUTSIDE % uri)
+            raise ToolError(OUTSIDE % one_line(str(uri), 300))
         place = self._space.resolve(NAME, path)
         if place.real not in self._drafts:
             if not uris.is_inside(place.real, self._root):
-                raise ToolError(OUTSIDE % path)
-            given = os.path.relpath(place.real, self._root)
-            place = place._replace(given=given, location=os.path.join(self._space.cwd, given))
+                raise ToolError(OUTSIDE % one_line(path, 300))
+            inside = os.path.relpath(place.real, self._root)
+            place = place._replace(given=one_line(inside, 300), location=os.path.join(self._space.cwd, inside))
             if os.path.isdir(place.real):
                 raise ToolError(FOLDER % (self._server, place.given))
             before = files.read(NAME, place)
@@ -92,7 +94,7 @@ class _Plan:
                 raise ToolError(GONE % (self._server, draft.place.given))
             draft.decoded = draft.data = None
         else:
-            raise ToolError(UNKNOWN % (self._server, kind))
+            raise ToolError(UNKNOWN % (self._server, one_line(str(kind))))
 
     def _free(self, draft, operation):
         """Whether a file can come to be there; False where the server wants to leave one that is there."""
@@ -109,15 +111,17 @@ class _Plan:
         self._space.cancel.check()
         text, lines = draft.decoded.text, Lines(draft.decoded.text)
         shown, known = self._shown(draft.place.real)
-        moved = draft.origin or draft.count  # what was shown is not what this edit is about
-        if not moved and ((shown is not None and shown != text) or None not in (version, known) and version != known):
+        fits = is_plain(draft.decoded) if shown is None else shown == text and (version is None or version == known)
+        if not (fits or draft.origin or draft.count):  # then what was shown is not what this edit is about
             raise ToolError(STALE % (self._server, draft.place.given))
-        pieces = [piece for edit in _dicts(edits) for piece in self._pieces(draft, lines, edit)]
-        pieces.sort(key=lambda piece: piece[:2])  # stable: insertions at one place keep their order
+        edits, path = _dicts(edits), uris.to_path(uri)
+        if draft.edited[1] == edits and draft.edited[0] != path:
+            return  # a file with two names, edited under both
+        draft.edited = (path, edits) if draft.edited[0] is None else draft.edited
+        spans = self._spans(draft, lines, edits)
+        pieces = [piece for span in spans for piece in _pieces(text, span)]
         done, position = [], 0
         for start, end, new in pieces:
-            if start < position:
-                raise ToolError(OVERLAP % (self._server, draft.place.given))
             done += (text[position:start], new)
             position = end
         text = "".join(done) + text[position:]
@@ -135,34 +139,62 @@ class _Plan:
     def _occurrences(self, line):
         return len(self._new.findall(line))
 
-    def _pieces(self, draft, lines, edit):
-        """An edit as (start, end, new text), with the file's own line ends.
+    def _spans(self, draft, lines, edits):
+        """The edits as (start, end, new text), in order, none overlapping, with the file's own line ends. None is far from the
+        name. There may be very many, and in one line."""
+        newline, named, spans = Document(lines.text).newline, {}, []
+        for edit in edits:
+            self._space.cancel.check()
+            first, last, new = self._parts(edit)
+            start, end = lines.offset(first, self._encoding), lines.offset(last, self._encoding)
+            around = lines.place(start)[0], lines.place(end)[0]
+            if around not in named:
+                named[around] = self._old in lines.whole(start, end).lower()
+            if end < start or first != last and not named[around] or self._misses(lines.text[start:end], new):
+                raise ToolError(STALE % (self._server, draft.place.given))
+            if start == 0 and draft.decoded.bom:
+                new = new.lstrip("\ufeff")  # some (pylsp) take the mark for a part of the text
+            spans.append((start, end, with_newlines(new, newline) if "\n" in new else new))
+        spans.sort(key=lambda span: span[:2])  # stable: insertions at one place keep their order
+        if any(after[0] < before[1] for before, after in zip(spans, spans[1:])):
+            raise ToolError(OVERLAP % (self._server, draft.place.given))
+        return spans
 
-        Some servers (pylsp) replace the whole file, with \\n ends: then the lines that differ are the pieces.
-        """
+    def _misses(self, old, new):
+        """Whether the new name would take the place of something else: the server counts columns in a way of its own."""
+        return new == self._new_name and len(old) == len(self._old) and old.lower() != self._old
+
+    def _parts(self, edit):
+        """The two positions and the new text of a text edit."""
         a_range, new = edit.get("range"), edit.get("newText")
-        if not isinstance(a_range, dict) or not isinstance(new, str):
+        first, last = (a_range.get(which) if isinstance(a_range, dict) else None for which in ("start", "end"))
+        if not (is_position(first) and is_position(last) and isinstance(new, str)):
             raise ToolError(UNKNOWN % (self._server, "a text edit without a range"))
-        start, end = (lines.offset(a_range.get(which), self._encoding) for which in ("start", "end"))
-        old = lines.text[start:end]
-        inserts = a_range.get("start") == a_range.get("end")
-        if end < start or not inserts and self._old not in lines.whole(start, end).lower():
-            raise ToolError(STALE % (self._server, draft.place.given))
-        before, after = Lines(old), Lines(flatten(new))
-        if len(before) == 1 or len(before) != len(after):
-            return [(start, end, with_newlines(new, Document(lines.text).newline) if "\n" in new else new)]
-        pieces = []
-        for index in range(len(before)):
-            was, now, at = before.line(index), after.line(index), start + before.starts[index]
-            if was != now:
-                pieces.append((at, at + len(was), now))
-        return pieces
+        return first, last, new
 
     def changes(self):
         drafts = [draft for draft in self._drafts.values() if draft.data != draft.before]
         for draft in drafts:
             files.check_writable(NAME, draft.place)
         return [Change(draft.place, draft.before, draft.data, draft.count, draft.origin) for draft in drafts]
+
+
+def is_plain(decoded) -> bool:
+    """Whether everybody who reads the file counts its characters alike. Some take a byte order mark for one (clangd, pyright), and
+    what is not UTF-8 is read in many ways. Of other files a server must be shown the text."""
+    return decoded.encoding == "utf-8" and not decoded.bom
+
+
+def edited(edit) -> list:
+    """The paths of the files whose text a WorkspaceEdit changes."""
+    edit = edit if isinstance(edit, dict) else {}
+    operations, changes = edit.get("documentChanges"), edit.get("changes")
+    if isinstance(operations, list):
+        documents = [each.get("textDocument") for each in _dicts(operations)]
+        found = [document.get("uri") for document in _dicts(documents)]
+    else:
+        found = list(changes) if isinstance(changes, dict) else []
+    return [path for path in map(uris.to_path, found) if path is not None]
 
 
 def plan(edit, server_name, encoding, space, symbol, new_name, shown) -> list:
@@ -204,7 +236,7 @@ def apply(changes, space) -> None:
     for change in changes:
         files.unchanged(NAME, change.place, change.before)
     space.cancel.check()
-    modes, done = {}, []
+    modes, done, folders = {}, [], _missing_folders(changes)
     try:
         for change in changes:
             if change.before is not None:
@@ -214,13 +246,56 @@ def apply(changes, space) -> None:
             _put(change.place, change.after, modes.get(change.origin))
     except BaseException as problem:
         left = _put_back(done, modes)
+        _remove(folders)
         if isinstance(problem, ToolError):
             raise ToolError(NOT_RESTORED % (problem, ", ".join(left)) if left else RESTORED % problem) from None
         raise
+    _tell(changes, space)
+
+
+def _tell(changes, space):
+    """The model knows of each file what it knew, of one that has moved what it knew of the old one."""
+    before = {change.place.real: files.digest(change.before) for change in changes if change.before is not None}
+    whole = {real for real, digest in before.items() if space.seen.get(real) == digest}
+    known = {real for real, digest in before.items() if space.last_known(real) == digest}
     for change in changes:
-        if change.before is not None and change.after is not None:
-            space.edited(change.place.real, files.digest(change.before), files.digest(change.after))
-        space.failed_edits.pop(change.place.real, None)
+        real, origin = change.place.real, change.origin or change.place.real
+        if change.after is None:
+            space.seen.pop(real, None)
+        elif origin in whole:
+            space.saw_whole(real, files.digest(change.after))
+        elif origin in known:
+            space.edited(real, before[origin], files.digest(change.after))
+        space.failed_edits.pop(real, None)
+
+
+def _missing_folders(changes):
+    """The folders that the changes will make, the innermost first."""
+    missing = set()
+    for change in changes:
+        folder = os.path.dirname(change.place.real)
+        while not os.path.lexists(folder):
+            missing.add(folder)
+            folder = os.path.dirname(folder)
+    return sorted(missing, key=len, reverse=True)
+
+
+def _remove(folders):
+    for folder in folders:
+        try:
+            os.rmdir(folder)
+        except OSError:
+            pass  # it was never made, or somebody else has put something there
+
+
+def _pieces(text, span):
+    """What differs: some servers (pylsp) replace the whole file, and only the lines that change are to count as changed."""
+    start, end, new = span
+    before, after = Lines(text[start:end]), Lines(new)
+    if len(before) == 1 or len(before) != len(after):
+        return [span]
+    pairs = ((start + before.starts[index], before.line(index), after.line(index)) for index in range(len(before)))
+    return [(at, at + len(was), now) for at, was, now in pairs if was != now]
 
 
 def _put(place, data, mode):
@@ -240,6 +315,8 @@ def _put_back(changes, modes):
     """Undoes what was done of the changes, the last first; returns the names of the files for which that failed."""
     left = []
     for change in reversed(changes):
+        if change.before is None and not os.path.lexists(change.place.real):
+            continue  # it was never made
         try:
             if files.read(NAME, change.place) != change.before:
                 _put(change.place, change.before, modes.get(change.place.real))

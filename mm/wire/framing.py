@@ -99,7 +99,7 @@ def _without_blanks(lines: list) -> list:
 
 _LONGEST_HEADER = 64 * 1024
 _HEADER_END = re.compile(rb"\r?\n\r?\n")
-_CONTENT_LENGTH = re.compile(rb"(?im)^content-length[ \t]*:[ \t]*(\d+)[ \t]*\r?$")
+_CONTENT_LENGTH = re.compile(rb"(?im)^content-length[ \t]*:[ \t]*(\d{1,15})[ \t]*\r?$")
 
 
 class HeaderFramer:

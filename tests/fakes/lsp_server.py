@@ -28,6 +28,7 @@ OPTIONS = {
     "cannot": [],           # capabilities that it does not have
     "rename": "changes",    # what its edit looks like, where the new name does not say so
     "modified": 0,          # so many answers "content modified" before the first one
+    "looks": True,          # at the disk before each answer; else it reads all files at the start, then what it is told, as pyright
     "hostile": None,
     "stderr": "",           # something said there at the start
 }
@@ -38,6 +39,7 @@ class Server:
     def __init__(self, options):
         self.options = dict(OPTIONS, **options)
         self.texts, self.versions, self.published = {}, {}, {}
+        self.known = None
         self.root = None
         self.writing = threading.Lock()
         self.indexed = False
@@ -131,6 +133,7 @@ class Server:
 
     def initialize(self, params):
         self.root = unquote(params["rootUri"][len("file://"):])
+        self.known = None if self.options["looks"] else dict(self.files())
         provided = {"definitionProvider": True, "referencesProvider": True, "hoverProvider": True, "documentSymbolProvider": True,
                     "workspaceSymbolProvider": True, "renameProvider": True, "textDocumentSync": {"openClose": True, "change": 1, "save": {"includeText": True}}}
         if self.options["encoding"]:
@@ -259,6 +262,11 @@ class Server:
         if self.options["clears"]:
             self.send({"method": "textDocument/publishDiagnostics", "params": {"uri": uri, "diagnostics": []}})
 
+    def workspace_didChangeWatchedFiles(self, params):
+        for change in params["changes"] if self.known else ():
+            if change["type"] == 3:
+                self.known.pop(change["uri"], None)
+
     def told(self, uri, version, text):
         self.texts[uri], self.versions[uri] = text, version
         if self.options["publishes"]:
@@ -283,6 +291,9 @@ class Server:
                 if match.group() == "poor" or (match.group() == "bad" and not allowed)]
 
     def files(self):
+        if self.known is not None:
+            yield from sorted(dict(self.known, **self.texts).items())
+            return
         for folder, folders, names in os.walk(self.root):
             folders.sort()
             for name in sorted(names):

@@ -65,6 +65,16 @@ class AFolder(unittest.TestCase):
         self.assertEqual(languages.present(self.folder, {".py"}), {})
         self.assertEqual(languages.present(os.path.join(self.folder, "nowhere"), {".py"}), {})
 
+    def test_the_sources_and_what_tells_that_one_has_changed(self):
+        self.put("a.py", "sub/b.py", "sub/c.go", "node_modules/d.py")
+        os.symlink(os.path.join(self.folder, "a.py"), os.path.join(self.folder, "link.py"))
+        before = languages.sources(self.folder, {".py"})
+        self.assertEqual(sorted(before), [os.path.join(self.folder, name) for name in ("a.py", "sub/b.py")])
+        with open(os.path.join(self.folder, "a.py"), "a") as file:
+            file.write("x")
+        after = languages.sources(self.folder, {".py"})
+        self.assertEqual([path for path in after if after[path] != before[path]], [os.path.join(self.folder, "a.py")])
+
     def test_links_are_not_entered(self):
         self.put("a/b.py")
         os.symlink(self.folder, os.path.join(self.folder, "a", "up"))
@@ -101,7 +111,7 @@ class Uris(unittest.TestCase):
     def test_other_ways_to_write_them(self):
         for uri, path in [("file:///a/b%2Bc.py", "/a/b+c.py"), ("file:///a/b+c.py", "/a/b+c.py"), ("file://localhost/a", "/a"), ("file:/a", "/a"),
                           ("FILE:///a", "/a"), ("file:///a/é", "/a/é"), ("file:///a/../b", "/b"), ("jdt://x/y", None), ("untitled:1", None), ("file://host/a", None),
-                          ("file:///a%00b", None), ("", None), (None, None), (7, None), ("file://[x/a", None)]:
+                          ("file:///a%00b", None), ("", None), (None, None), (7, None), ("file://[x/a", None), ("file:///\ud800", None)]:
             with self.subTest(uri):
                 self.assertEqual(uris.to_path(uri), path)
 

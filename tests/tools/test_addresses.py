@@ -34,6 +34,8 @@ URLS = (
     ("http://example.com?x=http://10.0.0.1/", ("http", "example.com", 80, "/?x=http://10.0.0.1/")),
     # Digits in other clothes are digits again before anything is checked.
     ("http://①②⑦.0.0.1/", ("http", "127.0.0.1", 80, "/")),
+    ("http://localhost。/", ("http", "localhost", 80, "/")),
+    ("http://127。0.0.1。/", ("http", "127.0.0.1", 80, "/")),
 )
 
 NO_URLS = (
@@ -49,6 +51,10 @@ NO_URLS = (
     ("http://%31%30.0.0.1/", "names no host"),
     ("http://[fe80::1%25eth0]/", None),
     ("http://" + "a" * 64 + "ü.example/", "names no host"),
+    ("http://" + "a" * 64 + ".example/", "names no host"),
+    ("https://.example.com/", "names no host"),
+    ("http://a..example/", "names no host"),
+    ("http://./", "names no host"),
     ("http://example.com:0/", "is no URL"),
     ("http://example.com:99999/", "is no URL"),
     ("http://example.com:x/", "is no URL"),

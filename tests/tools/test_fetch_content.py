@@ -92,9 +92,10 @@ class WhatIsRead(FetchTest):
                 ("application/json", b'{"a":["\xc3\xa9",1]}', '{\n  "a": [\n    "é",\n    1\n  ]\n}'), ("application/problem+json", b"[1]", "[\n  1\n]"),
                 ("application/json", b"{no", "{no"), ("application/json", b"[" * 9000, "[" * 9000),
                 ("", b" <!DOCTYPE HTML><p>a", "a"), ("", b"plain", "plain"), (TEXT, b"\x1b[1mbold\x07", "bold"), (TEXT, b"", ""),
-                ("text/plain; charset=koi8-r", "ж".encode("koi8-r"), "ж"), ("text/html", '<meta charset="cp1251">ж'.encode("cp1251"), "ж"),
+                ("text/plain; charset=koi8-r", "ж".encode("koi8-r"), "ж"), ("text/plain; charset*%s=x" % ("9" * 5000), b"a", "a"),
+                ("text/plain; charset*=utf-8''a; charset*1=b", b"a", "a"), ('text/plain; x=y;CHARSET = "koi8-r"', "ж".encode("koi8-r"), "ж"), ("text/html", '<meta charset="cp1251">ж'.encode("cp1251"), "ж"),
                 (TEXT, "ж".encode("utf-16"), "ж")):
-            with self.subTest(kind=kind, body=body[:20]):
+            with self.subTest(kind=kind[:40], body=body[:20]):
                 self.assertEqual(self.fetch_one(response(body, kind)), expected)
 
     def test_what_is_a_page_is_prose_and_the_rest_is_not(self):
@@ -107,7 +108,9 @@ class WhatIsRead(FetchTest):
                 (response(b"\0\1", TEXT), "text/plain, 2 bytes"), (response(b"\0", ""), "no type, 1 byte"),
                 (b"HTTP/1.0 200 OK\r\nContent-Type: image/png\r\n\r\nxyz", "image/png"),
                 (b"HTTP/1.0 200 OK\r\nContent-Type: a/zip\r\nContent-Length: 2400000\r\n\r\nx", "a/zip, 2.3 MB"),
-                (b"HTTP/1.0 200 OK\r\nContent-Type: a/zip\r\nContent-Length: much\r\n\r\nx", "a/zip")):
+                (b"HTTP/1.0 200 OK\r\nContent-Type: a/zip\r\nContent-Length: much\r\n\r\nx", "a/zip"),
+                (b"HTTP/1.0 200 OK\r\nContent-Type: a/zip\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\nx", "a/zip"),
+                (response(b"", "\x1b[1m" + "a" * 500), " [1m" + "a" * 116 + "…, 0 bytes")):
             with self.subTest(expected):
                 self.assertEqual(self.fetch_one(answer), '[fetch_content: %s: give "output" to save it]' % expected)
 
@@ -258,6 +261,7 @@ class WhereItGoes(FetchTest):
     def test_redirects(self):
         web = self.serve({"/": redirect("a/b?c=d"), "/a/b?c=d": redirect("/e#f", "308 Permanent Redirect"),
                           "/to-file": redirect("file:///etc/passwd"), "/loop": redirect("/loop", "303 See Other"), "/to-user": redirect("http://u@127.0.0.1/"),
+                          "/to-none": redirect("//[::1/"),
                           "/utf": redirect("/\u00c3\u00bc"), "/%C3%BC": response(b"encoded", TEXT)})
         web.pages["/e"] = redirect(web.url("/g"), "307 Temporary Redirect")
         web.pages["/g"] = response(b"<p>found <a href=h>it</a>")
@@ -265,6 +269,7 @@ class WhereItGoes(FetchTest):
                          % (web.url(), web.url("/g"), web.url("/h")))
         self.assertEqual(self.fetch(web.url("/to-file")), "[fetch_content: file:///etc/passwd does not begin with http:// or https://]")
         self.assertEqual(self.fetch(web.url("/to-user")), "[fetch_content: http://u@127.0.0.1/ holds a user name: leave it out]")
+        self.assertEqual(self.fetch(web.url("/to-none")), "[fetch_content: //[::1/ is no URL]")
         self.assertTrue(self.fetch(web.url("/utf")).endswith("\n\nencoded"))
         before = len(web.heads)
         self.assertEqual(self.fetch(web.url("/loop")), "[fetch_content: %s redirects more than 5 times]" % web.url("/loop"))
@@ -306,7 +311,7 @@ class Proxies(FetchTest):
 
     def test_private_names_are_refused(self):
         self.environ = {"http_proxy": "127.0.0.1:1"}
-        for host in ("localhost", "printer.local", "10.0.0.1", "[::1]", "127.1", "intranet"):
+        for host in ("localhost", "printer.local", "10.0.0.1", "[::1]", "127.1", "intranet", "localhost。"):
             with self.subTest(host):
                 self.assertIn("is a private address (by its name)", self.fetch("http://%s/" % host))
 

@@ -7,6 +7,7 @@ import unittest
 
 from mm.peers import languages, lsp_files
 from mm.peers import lsp as client
+from mm.text import size
 from mm.tools import language_servers, lsp, lsp_actions, lsp_answers, lsp_call, positions, workspace_edit
 from tests import support
 
@@ -43,6 +44,7 @@ LIMITS = [
     "At most %d files are open" % lsp_files.OPEN_FILES, "%d s, %d s the first time" % (lsp_files.PATIENCE, lsp_files.FIRST_PATIENCE),
     "%d s for an answer, %d s for the first one and for the start; %d s for the end of indexing" % (
         client.LIMIT, client.FIRST_LIMIT, client.INDEXING_LIMIT),
+    "nothing is heard for %d s counts" % client.SILENT, "%d of them are opened, of %s at most" % (language_servers.OPENED, size(language_servers.OPENED_SIZE)),
     "`content modified` (%d) | The question is asked again, twice, after %g s" % (client.CONTENT_MODIFIED, client.PAUSE),
 ]
 

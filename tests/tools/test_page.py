@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import tracemalloc
 import unittest
 
 from mm.cancel import Cancel, Cancelled
@@ -93,6 +94,13 @@ class Limits(unittest.TestCase):
                 self.assertTrue(found.text.startswith("begin"), found.text[:50])
                 self.assertLess(len(found.text), page.TEXT_LIMIT + page.READ)
 
+    def test_a_tag_that_never_ends_takes_no_memory(self):
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        for rest in ("a " * 100_000, "a='' " * 40_000):
+            read("<script " + rest)
+        self.assertLess(tracemalloc.get_traced_memory()[1], 15_000_000)
+
     def test_broken_markup_is_cut_with_a_word(self):
         self.assertEqual(read("<p>begin</p>" + "<a'" * 20_000)[1:], ("begin", "[page cut: its markup is broken]"))
         self.assertEqual(page.BROKEN, "[page cut: its markup is broken]")
@@ -115,7 +123,7 @@ class Limits(unittest.TestCase):
                 self.assertLess(len(found.text), 3_000 * 40)
 
     def test_a_cancel_ends_it_in_the_middle(self):
-        for markup in ("<a'" * 100_000, "<p>x</p>" * 100_000, "<script></script>" * 50_000):
+        for markup in ("<a'" * 100_000, "<p>x</p>" * 100_000, "<script></script>" * 50_000, "<" * 50_000):
             with self.subTest(markup[:8]):
                 cancel, count = Cancel(), []
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import unittest
 
-from mm.tools.positions import Lines, column_of, last_part, occurrences, units_of
+from mm.tools.positions import Lines, last_part, occurrences, units_of
 
 # A line, a column in characters, the same in UTF-16 units.
 COLUMNS = [
     ("abc", 0, 0), ("abc", 2, 2), ("é = 1", 2, 2), ("e\u0301x", 2, 2), ("😀x", 1, 2), ("😀😀x", 2, 4), ("a😀é中x", 4, 5),
     ("👨‍👩‍👧 x", 6, 9), ("\u2028x", 1, 1), ("\ufeffx", 1, 1),
 ]
+
+
+def column_of(line, units, encoding):
+    return Lines(line).offset({"line": 0, "character": units}, encoding)
 
 
 class Columns(unittest.TestCase):

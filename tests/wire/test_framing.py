@@ -36,6 +36,7 @@ HEADERS = (
     ("two in one read", (b"Content-Length: 2\r\n\r\n{}Content-Length: 1\r\n\r\n1",), [b"{}", b"1"]),
     ("byte by byte", tuple(bytes([byte]) for byte in b"Content-Length: 2\r\n\r\n{}Content-Length: 1\r\n\r\n1"), [b"{}", b"1"]),
     ("other fields, any case", (b"Content-Type: x; charset=utf-8\r\ncontent-length:2 \r\n\r\n{}",), [b"{}"]),
+    ("a length of thousands of digits is none", (b"Content-Length: " + b"9" * 5000 + b"\r\n\r\nContent-Length: 2\r\n\r\n{}",), [b"{}"]),
     ("bare line ends", (b"Content-Length: 2\n\n{}",), [b"{}"]),
     ("the length is in bytes", ("Content-Length: 2\r\n\r\né".encode(),), ["é".encode()]),
     ("an empty message", (b"Content-Length: 0\r\n\r\nContent-Length: 1\r\n\r\n1",), [b"", b"1"]),
