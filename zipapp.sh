@@ -51,8 +51,9 @@ PARTS = {"start": ("mm.cli", "mm.config", "mm.fronts.acp.server"),
 # some 30 ms once a process.
 SOURCES_DO = ("mm.conversation.compaction", "mm.engine.compact", "mm.engine.hooks", "mm.model.dialects", "mm.model.failures",
               "mm.model.makes", "mm.model.markup", "mm.model.mending", "mm.model.question", "mm.model.retries",
-              "mm.model.servers", "mm.tools.ask_user", "mm.tools.edit_file", "mm.tools.fetch_content", "mm.tools.files",
-              "mm.tools.matching", "mm.tools.plan", "mm.tools.read_file", "mm.tools.similar", "mm.tools.write_file")
+              "mm.model.servers", "mm.tools.ask_user", "mm.tools.edit_file", "mm.tools.editing", "mm.tools.fetch_content",
+              "mm.tools.files", "mm.tools.matching", "mm.tools.plan", "mm.tools.read_file", "mm.tools.similar",
+              "mm.tools.write_file")
 
 # Runs in every interpreter that might be used.
 IDENTIFY = "import json, sys; print(json.dumps([sys.version_info[:], sys.implementation.cache_tag, sys.executable]))"

@@ -15,14 +15,12 @@ from collections import namedtuple
 from mm import regular_file
 from mm.text import one_line, replace_surrogates, size
 from mm.tools.document import unchecked
-from mm.tools.tool import ToolError
+from mm.tools.tool import SHOWN, ToolError  # noqa: F401 (also part of what this room offers)
 
 # The largest file that is read, in bytes.
 SIZE_LIMIT = 50 * 1024 * 1024
 # A NUL within so many bytes from the start makes a file binary.
 BINARY_PROBE = 8 * 1024
-# What a result shows of a file, in characters, where the model's window is not smaller.
-SHOWN = 40000
 # At most so many names of a directory are listed.
 LISTED = 200
 # So many bytes are hashed between two calls of a check.

@@ -6,16 +6,16 @@ import os
 
 from mm import events
 from mm.text import LINE_LIMIT, cut_line, is_note, plural
-from mm.tools import files, similar
-from mm.tools.document import Document
-from mm.tools.tool import Action, Parameter, Result, Tool, ToolError
+from mm.tools.tool import SHOWN, Action, Parameter, Result, Tool, ToolError
 
 NAME = "read_file"
-# Shown unless `limit` asks for another number; files.SHOWN characters bind always.
+# Shown unless `limit` asks for another number; SHOWN characters bind always.
 LINES = 1000
 
 
 def prepare(arguments, space):
+    from mm.tools import files  # with the first call, here and below: many sessions read nothing
+
     place = space.resolve(NAME, arguments["path"])
     offset, limit = arguments.get("offset", 1), arguments.get("limit", LINES)
 
@@ -27,6 +27,9 @@ def prepare(arguments, space):
 
 
 def _read(space, place, offset, limit, cancel):
+    from mm.tools import files, similar
+    from mm.tools.document import Document
+
     if os.path.isdir(place.real):
         return _listing(place, cancel)
     data = files.read(NAME, place)
@@ -43,7 +46,7 @@ def _read(space, place, offset, limit, cancel):
     first = max(total + offset, 0) if offset < 0 else max(offset - 1, 0)
     if first >= total:
         raise ToolError(f"[{NAME}: {place.given} has {plural(total, 'line')}]")
-    most = space.shown_limit(files.SHOWN)
+    most = space.shown_limit(SHOWN)
     shown = _fitting(document.lines(first, first + min(limit, most)), most)
     last = first + len(shown)
     whole = [first + 1 + index for index, line in enumerate(shown) if len(line) <= LINE_LIMIT]
@@ -66,6 +69,8 @@ def _fitting(lines, characters):
 
 
 def _listing(place, cancel):
+    from mm.tools import files
+
     try:
         return files.listing(place, cancel.check)
     except OSError as error:
@@ -74,7 +79,7 @@ def _listing(place, cancel):
 
 TOOL = Tool(
     NAME,
-    f"Read a text file, without line numbers: at most {LINES} lines and {files.SHOWN} characters a call. "
+    f"Read a text file, without line numbers: at most {LINES} lines and {SHOWN} characters a call. "
     "A folder gives its listing.",
     "read",
     (

@@ -8,8 +8,7 @@ from itertools import islice
 from mm import events
 from mm.skills import catalogue
 from mm.text import one_line
-from mm.tools import files
-from mm.tools.tool import Action, Parameter, Result, Tool, ToolError
+from mm.tools.tool import SHOWN, Action, Parameter, Result, Tool, ToolError
 
 NAME = "read_skill"
 DESCRIPTION = "Read a skill, a procedure for one kind of task. When one matches the task, read it before anything else."
@@ -70,7 +69,7 @@ def _text(skill, space):
         body = catalogue.body(skill).rstrip()
     except OSError as error:
         raise ToolError(FAILED % (skill.name, error.strerror or error)) from None
-    limit = space.shown_limit(files.SHOWN)
+    limit = space.shown_limit(SHOWN)
     parts = [body[:limit]] if body else []
     if len(body) > limit:
         parts.append(CUT % (len(body) - limit, CUT_IN_FILE % one_line(skill.path, 4096) if skill.folder else ""))

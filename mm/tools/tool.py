@@ -39,6 +39,10 @@ ALWAYS = "always"
 Result = namedtuple("Result", "output status diff prose")
 
 
+# What a result shows of a file, in characters, where the model's window is not smaller.
+SHOWN = 40000
+
+
 class ToolError(Exception):
     """The sentence the model reads, in square brackets, written to be acted upon. The call has failed."""
 

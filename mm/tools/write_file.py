@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from mm import events
 from mm.text import plural
-from mm.tools import files
-from mm.tools.document import Document, with_newlines
 from mm.tools.tool import Action, Parameter, Result, Tool, ToolError
 
 NAME = "write_file"
 
 
 def prepare(arguments, space):
+    from mm.tools import files  # with the first call, here and below: many sessions write nothing
+    from mm.tools.document import Document, with_newlines
+
     place, check = space.resolve(NAME, arguments["path"]), space.cancel.check
     before = files.read(NAME, place)
     content, old = arguments["content"], None
@@ -43,6 +44,8 @@ def prepare(arguments, space):
 
 def _refuse_unseen(space, place, before, document):
     """Raises ToolError where writing would lose what the model does not know of. An empty file has nothing to lose."""
+    from mm.tools import files
+
     digest = files.digest(before, space.cancel.check)
     if not before or space.seen.get(place.real) == digest:
         return

@@ -10,7 +10,7 @@ import threading
 import time
 
 from mm.cancel import Cancel, Cancelled
-from mm.tools import document, edit_file, matching
+from mm.tools import document, editing, matching
 from tests.tools.calls import ToolTest
 
 NUMBERED = "".join(f"value {number} = {number % 7};\n" for number in range(150000))
@@ -70,7 +70,7 @@ class Cheap(ToolTest):
         self.assertEqual(self.get("f").decode(), text.replace("foo", "baz"))
 
     def test_too_many_lines_to_edit(self):
-        self.put("f", "\n" * (edit_file.LINES + 1))
+        self.put("f", "\n" * (editing.LINES + 1))
         self.assertEqual(self.output("edit_file", path="f", old_string="a", new_string="b"),
                          "[edit_file: f has 2000001 lines; use bash with sed to change it]")
 
