@@ -31,7 +31,8 @@ _MOST_BEHIND = 4096
 # A model that goes on with the result of its own call has made it up, and what it calls next comes of that.
 _INVENTED = re.compile(r"<tool_response|<\|tool_response|\[TOOL_RESULTS\]")
 
-_POINT = re.compile(r"[\r\n]\s*|[<\[]")
+# A line's end with the whitespace behind it, or a bracket. It begins with a set because the search is quicker then.
+_POINT = re.compile(r"[<\[\r\n](?:(?<=[\r\n])\s*)?")
 _SPACE = re.compile(r"\s*")
 
 # What ends reasoning, and the beginnings of it.
