@@ -7,13 +7,19 @@ import os
 import time
 
 from mm import log
-from mm.secrecy import mask
+from mm.secrecy import MASKED, mask
 
+# Shorter texts are words, which would be masked wherever they occur.
+SHORTEST_SECRET = 6
 TOO_DEEP = "[%d bytes, nested too deeply to be masked]"
 
 
-def open_trace(path: str):
-    """A function of (direction, line) for wire.Peer that appends to the file; None, and a line on stderr, if it cannot."""
+def open_trace(path: str, secrets=()):
+    """A function of (direction, line) for wire.Peer that appends to the file; None, and a line on stderr, if it cannot.
+
+    `secrets` are texts that must not be in it wherever they stand: a model may quote the key that it was asked with.
+    """
+    secrets = [secret for secret in secrets if secret and len(secret) >= SHORTEST_SECRET]
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as problem:
@@ -23,7 +29,10 @@ def open_trace(path: str):
     def trace(direction: str, line: bytes) -> None:
         now = time.time()
         stamp = time.strftime("%H:%M:%S", time.localtime(now)) + ".%03d" % (now % 1 * 1000)
-        os.write(descriptor, ("%s %s %s\n" % (stamp, direction, _shown(line))).encode("utf-8", "replace"))
+        shown = _shown(line)
+        for secret in secrets:
+            shown = shown.replace(secret, MASKED)
+        os.write(descriptor, ("%s %s %s\n" % (stamp, direction, shown)).encode("utf-8", "replace"))
 
     return trace
 

@@ -8,10 +8,10 @@ from mm.fronts.acp.trace import open_trace
 from tests import support
 
 
-def traced(line: bytes) -> str:
+def traced(line: bytes, secrets=()) -> str:
     """What stands in the trace behind the time and the direction."""
     path = support.scratch_folder() + "/trace"
-    open_trace(path)("<", line)
+    open_trace(path, secrets)("<", line)
     with open(path, encoding="utf-8") as file:
         return file.read().split(" ", 2)[2][:-1]
 
@@ -28,6 +28,9 @@ class Lines(unittest.TestCase):
         ):
             with self.subTest(line[:40]):
                 self.assertEqual(traced(line), shown)
+
+    def test_the_key_is_masked_wherever_it_stands(self):
+        self.assertEqual(traced(b'{"text":"it is hush-hush, yes"}', [None, "hush-hush", "it"]), '{"text":"it is [masked], yes"}')
 
     def test_nothing_secret_shows_however_deep_the_line_is(self):
         for depth in range(300, 1100, 50):  # where what can be read cannot be masked, and then cannot be read
