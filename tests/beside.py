@@ -16,7 +16,7 @@ import threading
 import unittest
 
 # About half of the time.
-BESIDE = ("tests.test_transcripts.", "tests.test_zipapp.", "tests.tools.", "tests.fronts.", "tests.skills.")
+BESIDE = ("tests.test_transcripts.", "tests.test_zipapp.", "tests.tools.")
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PASSED, SKIPPED, FAILED = "passed", "skipped", "failed"
