@@ -20,7 +20,7 @@ import threading
 from mm import __version__, log
 from mm.errors import UserError
 from mm.fronts import transcript
-from mm.fronts.redaction import Pieces, Redaction, is_private_folder, secrets_of
+from mm.fronts.redaction import Pieces, Redaction, configured_secrets, is_private_folder, secrets_of
 from mm.fronts.transcript import mark
 from mm.model import servers, window
 from mm.secrecy import MASKED
@@ -73,12 +73,7 @@ class Recorder:
     def __init__(self, path: str, folder: str, config=None, environ=os.environ):
         self._lock = threading.RLock()  # re-entrant: a line that is logged while recording comes back to stderr()
         self._file = _create(path)
-        self._redaction = Redaction(os.path.expanduser("~"), secrets_of(environ))
-        if config is not None:
-            entries = [*config.mcp.values(), *config.agents.values()]
-            given = [secret for entry in entries for secret in secrets_of(entry.env)]
-            for secret in [config.model_api_key, *(config.model_headers or {}).values(), *given]:
-                self._redaction.add_secret(secret)
+        self._redaction = Redaction(os.path.expanduser("~"), secrets_of(environ) + (configured_secrets(config) if config else []))
         self._model_pieces = Pieces(self._redaction, self._write_data)
         self._chunk_pieces = Pieces(self._redaction, self._write_chunk)
         self._folders = []

@@ -178,6 +178,12 @@ def secrets_of(environ) -> list:
             if name not in _NO_SECRETS and (SECRET_NAME.search(name) or _SECRET_VARIABLE.search(name))]
 
 
+def configured_secrets(config) -> list:
+    """What the configuration holds that is secret: the key, the headers, and what programs are given by such names."""
+    given = [secret for entry in [*config.mcp.values(), *config.agents.values()] for secret in secrets_of(entry.env)]
+    return [config.model_api_key, *(config.model_headers or {}).values(), *given]
+
+
 def is_private_folder(path: str) -> bool:
     """Whether a path says something about the user; "/" would be found everywhere."""
     return os.path.isabs(path) and os.path.dirname(path) != path
