@@ -52,8 +52,8 @@ PARTS = {"start": ("mm.cli", "mm.config", "mm.fronts.acp.server"),
 SOURCES_DO = ("mm.conversation.compaction", "mm.engine.compact", "mm.engine.hooks", "mm.model.dialects", "mm.model.failures",
               "mm.model.makes", "mm.model.markup", "mm.model.mending", "mm.model.question", "mm.model.retries",
               "mm.model.servers", "mm.tools.ask_user", "mm.tools.edit_file", "mm.tools.editing", "mm.tools.fetch_content",
-              "mm.tools.files", "mm.tools.matching", "mm.tools.plan", "mm.tools.read_file", "mm.tools.similar",
-              "mm.tools.write_file")
+              "mm.tools.fetching", "mm.tools.files", "mm.tools.matching", "mm.tools.plan", "mm.tools.planning",
+              "mm.tools.questions", "mm.tools.read_file", "mm.tools.similar", "mm.tools.write_file")
 
 # Runs in every interpreter that might be used.
 IDENTIFY = "import json, sys; print(json.dumps([sys.version_info[:], sys.implementation.cache_tag, sys.executable]))"

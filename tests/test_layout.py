@@ -12,6 +12,7 @@ import unittest
 import zipfile
 
 from tests import support
+from tests.fakes.model_server import ModelServer
 
 # Floors by folder, and ground-floor and top rooms by name. A room imports from its own floor and from those below.
 FLOORS = {"wire": 1, "model": 1, "peers": 2, "conversation": 3, "skills": 3, "tools": 4, "engine": 5, "fronts": 6}
@@ -168,6 +169,19 @@ class TheStart(unittest.TestCase):
         # These double the memory of a session that waits for its first prompt.
         loaded = loaded_before("available_commands_update", "initialize", "session/new")
         late = {"http.client", "urllib.request", "ssl", "subprocess", "mm.model.http", "mm.engine.turn", "mm.tools.bash"}
+        self.assertEqual(loaded & late, set())
+
+    def test_leaves_what_only_some_turns_need_to_them(self):
+        # Most of it runs from its source: a millisecond for each 20 lines.
+        with ModelServer([{"text": "ok"}]) as server:
+            done = subprocess.run([sys.executable, "-I", "-S", "-X", "importtime", support.pyz(), "-p", "x"], stdin=subprocess.DEVNULL,
+                                  env=support.environment(MM_URL=server.url, MM_MODEL="m"), capture_output=True, check=True)
+        late = {"mm.engine.compact", "mm.engine.hooks", "mm.conversation.compaction", "mm.conversation.store", "mm.model.failures",
+                "mm.model.mending", "mm.model.dialects", "mm.model.markup", "mm.tools.files", "mm.tools.document", "mm.tools.matching",
+                "mm.tools.editing", "mm.tools.planning", "mm.tools.questions", "mm.tools.fetching", "mm.tools.lsp_call",
+                "mm.tools.mcp", "mm.peers.mcp", "mm.peers.program", "platform", "difflib", "html.parser"}
+        loaded = set(IMPORTED.findall(done.stderr.decode()))
+        self.assertIn("mm.model.chat", loaded)
         self.assertEqual(loaded & late, set())
 
 

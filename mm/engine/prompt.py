@@ -7,7 +7,6 @@ the same. So there is no clock in it, no git state and no count of tokens.
 from __future__ import annotations
 
 import os
-import platform
 import time
 
 from mm import log, regular_file, repository
@@ -35,8 +34,13 @@ WINDOW_PART, BYTES_PER_TOKEN = 8, 4
 def system_prompt(name: str, cwd: str, user_folder: str, window: int = 0) -> str:
     """The prompt for a session in `cwd`; `user_folder` is where the user's own AGENTS.md lies, or None; `window` the
     model's context in tokens, 0 while unknown."""
-    prompt = PROMPT.format(name=name, cwd=cwd, system=platform.system() or os.name, date=time.strftime("%Y-%m-%d"))
+    prompt = PROMPT.format(name=name, cwd=cwd, system=_system(), date=time.strftime("%Y-%m-%d"))
     return prompt + instructions(cwd, user_folder, window)
+
+
+def _system() -> str:
+    """What platform.system() says; importing that module takes longer than writing the prompt."""
+    return os.uname().sysname if hasattr(os, "uname") else "Windows"
 
 
 def instructions(cwd: str, user_folder: str, window: int = 0) -> str:

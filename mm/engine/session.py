@@ -120,14 +120,14 @@ class Session:
         return self.servers
 
     def plan(self):
-        """The plan that the user sees, a tools.plan.Plan; None where there is none."""
+        """The plan that the user sees, a tools.planning.Plan; None where there is none."""
         if self.workspace:
             return self.workspace.plan
         if not self._saved_plan:
             return None
-        from mm.tools import plan
+        from mm.tools import planning
 
-        return plan.restored(self._saved_plan)
+        return planning.restored(self._saved_plan)
 
     def _plan_to_save(self):
         if not self.workspace:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import unittest
 
@@ -80,6 +81,9 @@ class SystemPrompt(unittest.TestCase):
         text = prompt.system_prompt("bob", "/some/where", None)
         self.assertIn("You are bob, a coding agent. You work in /some/where", text)
         self.assertLess(len(text.encode()), 1600)
+
+    def test_it_names_the_system_as_the_standard_library_does(self):
+        self.assertIn(" on %s with bash" % platform.system(), prompt.system_prompt("bob", "/some/where", None))
 
 
 if __name__ == "__main__":

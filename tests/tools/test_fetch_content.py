@@ -15,7 +15,7 @@ import zlib
 
 from mm import events
 from mm.cancel import Cancel, Cancelled
-from mm.tools import download, fetch_content, registry
+from mm.tools import download, fetch_content, fetching, registry
 from mm.tools.arguments import parse_arguments
 from mm.tools.tool import ToolError
 from tests import support
@@ -585,12 +585,12 @@ class TheTool(FetchTest):
         with open(os.path.join(support.PROJECT, "docs", "fetch.md"), encoding="utf-8") as file:
             docs = file.read()
         from mm.tools import page
-        for text in (fetch_content.WRAP % "<url>", fetch_content.MORE.replace("%d", "<n>"), fetch_content.OTHER_TYPE % "<type>, <size>",
-                     fetch_content.REFUSED.replace("%d", "<status>") % "<url>", fetch_content.PAST_THE_END.replace("%d", "<n>"), fetch_content.CUT % "5.0 MB",
-                     fetch_content.TOO_LARGE % ("<url>", "5.0 MB"), fetch_content.SAVED % ("<path>", "<size>", "<type>"),
-                     fetch_content.UNREAD % ("<path>", "<size>"), fetch_content.CHANGED % "<path>", page.BROKEN, page.LONG,
+        for text in (fetching.WRAP % "<url>", fetching.MORE.replace("%d", "<n>"), fetching.OTHER_TYPE % "<type>, <size>",
+                     fetching.REFUSED.replace("%d", "<status>") % "<url>", fetching.PAST_THE_END.replace("%d", "<n>"), fetching.CUT % "5.0 MB",
+                     fetching.TOO_LARGE % ("<url>", "5.0 MB"), fetching.SAVED % ("<path>", "<size>", "<type>"),
+                     fetching.UNREAD % ("<path>", "<size>"), fetching.CHANGED % "<path>", page.BROKEN, page.LONG,
                      download.PRIVATE % ("<host>", "<address>"), download.TOO_MANY % "<url>", download.NOT_SECURE % ("<url>", "<other url>"),
-                     download.TOO_SLOW.replace("%g", "60") % "<url>", "%d characters" % fetch_content.SHOWN):
+                     download.TOO_SLOW.replace("%g", "60") % "<url>", "%d characters" % fetching.SHOWN):
             with self.subTest(text):
                 self.assertIn(text, docs)
 
