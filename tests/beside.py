@@ -1,7 +1,7 @@
-"""Half of the tests in a process of their own, beside the other half: most of them wait for programs that they started.
+"""Most of the tests in processes of their own, beside the others: they wait for programs that they started.
 
-    beside(suite)                  the suite, with those of BESIDE replaced by tests that report what the other process says
-    python3 -m tests.beside        the other process: test ids on stdin, one JSON line for each test that has ended on stdout
+    beside(suite)                  the suite, with those of BESIDE replaced by tests that report what their process says
+    python3 -m tests.beside        one such process: test ids on stdin, one JSON line for each test that has ended on stdout
 
 Each test is reported under its own name, with its own failures; only its time is spent elsewhere.
 """
@@ -10,31 +10,38 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
 import unittest
 
-# About half of the time.
-BESIDE = ("tests.test_transcripts.", "tests.test_zipapp.", "tests.tools.")
+from tests import support
+
+# A process each; a test belongs to the first that its id begins with. Each takes about as long as what is left.
+BESIDE = tuple(map(re.compile, (
+    r"tests\.test_transcripts\.", r"tests\.(tools|skills|test_zipapp)\.", r"tests\.(fronts|peers|wire|engine)\.")))
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PASSED, SKIPPED, FAILED = "passed", "skipped", "failed"
-# Seconds for one test, and all that come before it in the other process; then that is over, so that one that hangs is the
+# Seconds for one test, and all that come before it in its process; then that is over, so that one that hangs is the
 # only one to be waited for.
 DEADLINE = 180
 
 
 def beside(suite: unittest.TestSuite) -> unittest.TestSuite:
-    """The same tests, in the same order. The other process is started here, if there is anything for it."""
-    tests = list(_tests(suite))
-    elsewhere = [test.id() for test in tests if test.id().startswith(BESIDE)]
-    if not elsewhere:
-        return suite
-    process = _OtherProcess(elsewhere)
-    here = [test for test in tests if not test.id().startswith(BESIDE)]
-    # Its results are asked for at the end, when most are there.
-    return unittest.TestSuite(here + [_Elsewhere(test_id, process) for test_id in elsewhere])
+    """The same tests, process by process. The other processes are started here, each if there is anything for it."""
+    here, elsewhere = [], {pattern: [] for pattern in BESIDE}
+    for test in _tests(suite):
+        pattern = next((pattern for pattern in BESIDE if pattern.match(test.id())), None)
+        (elsewhere[pattern] if pattern else here).append(test)
+    if any(elsewhere.values()):
+        os.environ.setdefault("MM_PYZ", support.pyz())  # built once for all
+    # Their results are asked for at the end, when most are there.
+    for tests in filter(None, elsewhere.values()):
+        process = _OtherProcess([test.id() for test in tests])
+        here += [_Elsewhere(test.id(), process) for test in tests]
+    return unittest.TestSuite(here)
 
 
 def _tests(suite):
@@ -80,7 +87,7 @@ class _OtherProcess:
 
 
 class _Elsewhere(unittest.TestCase):
-    """Reports a test of the other process."""
+    """Reports a test of another process."""
 
     def __init__(self, test_id: str, process: _OtherProcess):
         super().__init__()
@@ -97,7 +104,7 @@ class _Elsewhere(unittest.TestCase):
         if outcome == SKIPPED:
             self.skipTest(text)
         if outcome == FAILED:
-            self.fail("in the other process:\n" + text)
+            self.fail("in its process:\n" + text)
 
 
 class _Telling(unittest.TestResult):

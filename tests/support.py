@@ -23,7 +23,8 @@ from collections import namedtuple
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # True where `.ci/run` asks a Python between the oldest and the newest to leave out the longest tests.
-SHORT = os.environ.get("MM_TESTS") == "short"
+# MM_TESTS: "all", or unset: without the repetitions that take long, or "short": and with every second transcript.
+SHORT, SHORTEST = os.environ.get("MM_TESTS") != "all", os.environ.get("MM_TESTS") == "short"
 
 # Seconds after which a wait has failed. Nothing takes this long; a busy machine may take a part of it.
 DEADLINE = 20
