@@ -23,7 +23,7 @@ from collections import namedtuple
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # True where `.ci/run` asks a Python between the oldest and the newest to leave out the longest tests.
-# MM_TESTS: "all", or unset: without the repetitions that take long, or "short": and with every second transcript.
+# MM_TESTS: "all", or unset: without the repetitions that take long, or "short": and with a third of the transcripts.
 SHORT, SHORTEST = os.environ.get("MM_TESTS") != "all", os.environ.get("MM_TESTS") == "short"
 
 # Seconds after which a wait has failed. Nothing takes this long; a busy machine may take a part of it.
