@@ -22,8 +22,8 @@ from collections import namedtuple
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# True where `.ci/run` asks a Python between the oldest and the newest to leave out the longest tests.
-# MM_TESTS: "all", or unset: without the repetitions that take long, or "short": and with a third of the transcripts.
+# What $MM_TESTS asks for: "all"; or, where it is unset, all but the repetitions that take long (SHORT); or "short": of the
+# transcripts a third, too (SHORTEST). `.ci/run` says which.
 SHORT, SHORTEST = os.environ.get("MM_TESTS") != "all", os.environ.get("MM_TESTS") == "short"
 
 # Seconds after which a wait has failed. Nothing takes this long; a busy machine may take a part of it.
