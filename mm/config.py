@@ -51,6 +51,21 @@ class Config:
         """This configuration with other values."""
         return Config(**{name: values.get(name, getattr(self, name)) for name in self.__slots__})
 
+    def trusts(self, folder: str, environ) -> bool:
+        """Whether the user trusts the folder with its present file: known of the start folder; any other is looked at now."""
+        if os.path.realpath(folder) == os.path.realpath(self.folder):
+            return self.trusted
+        path = os.path.join(folder, places.PROJECT_FILE)
+        if not os.path.lexists(path):
+            return False
+        from mm import config_file, trust
+
+        try:
+            data = config_file.read(path)
+        except UserError:
+            return False
+        return data is not None and trust.is_trusted(folder, data, environ)
+
     def __setattr__(self, name, value):
         raise AttributeError("the configuration does not change once it is read")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 MASKED = "[masked]"
+# Shorter values are words, such as "true" or "none", which would be masked wherever they occur.
+SHORTEST_SECRET = 6
 
 # Names, of variables, keys and headers, whose values are secret.
 SECRET_NAME = re.compile(

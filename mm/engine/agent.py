@@ -94,7 +94,7 @@ class Agent:
         """
         from mm.model import servers
 
-        if self._server and self._was_found and servers.refuses(self._server.url):
+        if self._server and self._was_found and servers.refuses(self._server.url, cancel):
             self._server = self._window = None
         if self._server is None:
             found = locate(self.config, self._demo, cancel, places=self._places)

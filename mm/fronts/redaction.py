@@ -13,15 +13,12 @@ import os
 import re
 
 from mm.fronts.transcript import SESSION_ID, mark
-from mm.secrecy import MASKED, SECRET_NAME
+from mm.secrecy import MASKED, SECRET_NAME, SHORTEST_SECRET
 
 # Names, of variables only: for a key of a JSON object they are harmless.
 _SECRET_VARIABLE = re.compile(r"(?:^|_)(?:key|auth|pwd|pat)$", re.IGNORECASE)
 # These hold folders.
 _NO_SECRETS = ("PWD", "OLDPWD")
-
-# Shorter values are words such as "true" or "none", which would be masked wherever they occur.
-SHORTEST_SECRET = 6
 
 # What is a secret wherever it stands.
 _KNOWN_SECRETS = re.compile(

@@ -22,6 +22,7 @@ from mm.cancel import Cancel
 from mm.errors import UserError
 from mm.model import refusal
 from mm.model.line import CONNECT_SECONDS, ConnectTimeout, Line
+from mm.secrecy import SHORTEST_SECRET
 
 # `url` ends in /v1, without a slash; `headers` is a dict; `timeout` is in seconds without a byte, 0 for none;
 # `temperature` and `max_tokens` are None unless set; `extra` is a dict that is merged into the request; `make` is the key of
@@ -87,7 +88,7 @@ def secrets_of(server: Server) -> list[str]:
     values = [server.api_key or "", *(str(value) for value in (server.headers or {}).values())]
     values += [value.rpartition(" ")[2] for value in values]  # the part of "Bearer abc" that a server quotes
     values += [urllib.parse.quote(value, safe="") for value in values]
-    return sorted({value for value in values if len(value) >= 6}, key=len, reverse=True)
+    return sorted({value for value in values if len(value) >= SHORTEST_SECRET}, key=len, reverse=True)
 
 
 class Exchange:

@@ -71,7 +71,7 @@ class Line:
     def connect(self, host: str, port: int) -> socket.socket:
         """Tries the host's addresses in turn: a `localhost` is often ::1 first, where no model server listens."""
         failure = OSError(errno.EADDRNOTAVAIL, "no address")
-        for family, kind, protocol, _, address in self._addresses(host, port):
+        for family, kind, protocol, _, address in look_up(host, port, self._cancel):
             try:
                 sock = socket.socket(family, kind, protocol)
                 self.publish(sock)
@@ -130,28 +130,29 @@ class Line:
         if hasattr(socket, "TCP_KEEPIDLE"):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
 
-    def _addresses(self, host: str, port: int) -> list:
+
+def look_up(host: str, port: int, cancel: Cancel, resolve=socket.getaddrinfo) -> list:
+    """The addresses of a host, as socket.getaddrinfo answers them. Raises OSError and Cancelled, whatever the resolver does."""
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except (socket.gaierror, UnicodeError):
+        pass  # a name: asking for it cannot be interrupted, so another thread asks
+    answers, done = [], threading.Event()
+
+    def ask():
         try:
-            return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-        except socket.gaierror:
-            pass  # a name: asking for it cannot be interrupted, so another thread asks
-        answers = []
-        done = threading.Event()
+            answers.append(resolve(host, port, type=socket.SOCK_STREAM))
+        except UnicodeError:
+            answers.append(socket.gaierror(socket.EAI_NONAME, "no such name"))
+        except OSError as error:
+            answers.append(error)
+        done.set()
 
-        def look_up():
-            try:
-                answers.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-            except (OSError, UnicodeError) as error:
-                answers.append(error)
-            done.set()
-
-        threading.Thread(target=look_up, name="resolver", daemon=True).start()
-        self._cancel.wait(done)
-        if isinstance(answers[0], UnicodeError):
-            raise socket.gaierror(socket.EAI_NONAME, "no such name")
-        if isinstance(answers[0], OSError):
-            raise answers[0]
-        return answers[0]
+    threading.Thread(target=ask, name="resolver", daemon=True).start()
+    cancel.wait(done)
+    if isinstance(answers[0], OSError):
+        raise answers[0]
+    return answers[0]
 
 
 class ConnectTimeout(OSError):

@@ -21,6 +21,7 @@ from mm.cancel import Cancel, Cancelled
 from mm.errors import UserError
 from mm.model import http, makes, question, refusal
 from mm.model.http import ModelError, Server
+from mm.model.line import look_up
 from mm.model.question import at, listed, root_of
 
 # What is asked for where neither the user nor the server names a model. Servers with one model ignore the name.
@@ -132,10 +133,10 @@ def look_around(server: Server, places, cancel: Cancel, seconds: float) -> list:
         over.cancel()  # whoever still waits for an answer ends at once
 
 
-def refuses(url: str) -> bool:
-    """Whether nobody listens at the address any more."""
+def refuses(url: str, cancel: Cancel) -> bool:
+    """Whether nobody listens at the address any more. Raises Cancelled."""
     try:
-        _connect(_addressed(url))
+        _connect(_addressed(url, cancel))
     except ConnectionRefusedError:
         return True
     except OSError:
@@ -155,7 +156,7 @@ def is_near(address: str) -> bool:
 def _look(sighting: Sighting, server: Server, over: Cancel) -> None:
     url = sighting.place.url
     try:
-        addresses = _addressed(url)
+        addresses = _addressed(url, over)
         if not all(is_near(address[4][0]) for address in addresses):
             sighting.state = FAR
             return
@@ -297,13 +298,9 @@ def _nothing(sightings) -> UserError:
     return NothingRuns(NONE_RUNS % (ports, ways, "".join("; " + line for _, line in lines)))
 
 
-def _addressed(url: str) -> list:
+def _addressed(url: str, cancel: Cancel) -> list:
     parts = urllib.parse.urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    try:
-        return socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
-    except UnicodeError:
-        raise OSError("no such name") from None
+    return look_up(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), cancel)
 
 
 def _connect(addresses: list) -> None:

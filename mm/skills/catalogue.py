@@ -147,7 +147,7 @@ def _places(cwd, config, environ):
     late = [_Place(path, config.folder) for path in config.skills_dirs[count:]]
     own = _own_folders(config, environ)
     project = repository.folders_up_from(cwd)
-    trusted = {folder for folder in project if _trusts(folder, config, environ)}
+    trusted = {folder for folder in project if config.trusts(folder, environ)}
     for folder, name in [(folder, name) for folder in project for name in (".mm", ".agents")] + [(cwd, ".claude")]:
         path = os.path.join(folder, name, "skills")
         if os.path.realpath(path) in own:
@@ -168,23 +168,6 @@ def _own_folders(config, environ):
     for path in paths:
         own.setdefault(os.path.realpath(path), path)
     return own
-
-
-def _trusts(folder, config, environ):
-    """Whether the user trusts the folder. The configuration knows it of the start folder; any other is looked at now."""
-    if os.path.realpath(folder) == os.path.realpath(config.folder):
-        return config.trusted
-    path = os.path.join(folder, places.PROJECT_FILE)
-    if not os.path.lexists(path):
-        return False
-    from mm import config_file, trust
-    from mm.errors import UserError
-
-    try:
-        data = config_file.read(path)
-    except UserError:
-        return False
-    return data is not None and trust.is_trusted(folder, data, environ)
 
 
 class _Search:

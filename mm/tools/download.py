@@ -22,7 +22,7 @@ from collections import namedtuple
 
 from mm import __version__
 from mm.cancel import Cancel, Cancelled
-from mm.model.line import CONNECT_SECONDS, ConnectTimeout, Line
+from mm.model.line import CONNECT_SECONDS, ConnectTimeout, Line, look_up
 from mm.text import one_line
 from mm.tools import addresses
 from mm.tools.addresses import shown
@@ -173,19 +173,10 @@ def _checked(here, proxy, way, stop):
 
 
 def _look_up(here, resolve, stop):
-    answers = []
-    done = threading.Event()
-
-    def ask():
-        try:
-            answers.extend(entry[4][0] for entry in resolve(here.host, here.port, type=socket.SOCK_STREAM))
-        except (OSError, UnicodeError):
-            pass
-        finally:
-            done.set()
-
-    threading.Thread(target=ask, name="resolver", daemon=True).start()
-    stop.wait(done)
+    try:
+        answers = [entry[4][0] for entry in look_up(here.host, here.port, stop, resolve)]
+    except OSError:
+        answers = []
     if not answers:
         raise ToolError(f"[{NAME}: cannot resolve {here.host}]")
     return answers

@@ -31,7 +31,7 @@ def tool(config, cwd: str, environ) -> Tool | None:
 
     A server runs code of the project's choice. Where the user wants to be asked before anything runs, the folder must be trusted.
     """
-    if config.lsp is False or not (config.yolo or _trusts(config, cwd, environ)):
+    if config.lsp is False or not (config.yolo or config.trusts(cwd, environ)):
         return None
     which = languages.on_path(environ, cwd)
     for name, entry in config.lsp.items():
@@ -56,16 +56,3 @@ def _subject(arguments) -> str:
     """What a call is called by: its action, and what it is about."""
     what = arguments.get("symbol") or arguments.get("query") or arguments.get("path") or ""
     return " ".join(filter(None, (arguments.get("action"), what)))
-
-
-def _trusts(config, cwd, environ) -> bool:
-    if os.path.realpath(cwd) == os.path.realpath(config.folder):
-        return config.trusted
-    from mm import config_file, places, trust
-    from mm.errors import UserError
-
-    try:
-        data = config_file.read(os.path.join(cwd, places.PROJECT_FILE))
-    except UserError:
-        return False
-    return data is not None and trust.is_trusted(cwd, data, environ)

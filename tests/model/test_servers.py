@@ -281,10 +281,16 @@ class ThePlaces(unittest.TestCase):
         for address in ("8.8.8.8", "172.32.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "2001:db8::1", "::ffff:8.8.8.8", "192.0.2.1"):
             self.assertFalse(servers.is_near(address), address)
 
+    def test_a_cancel_reaches_the_look_at_a_name(self):
+        cancel = Cancel()
+        cancel.cancel()
+        with self.assertRaises(Cancelled):
+            servers.refuses("http://a-name-that-a-resolver-may-be-slow-with.invalid/v1", cancel)
+
     def test_who_refuses(self):
-        self.assertTrue(servers.refuses(closed_url()))
+        self.assertTrue(servers.refuses(closed_url(), Cancel()))
         with socket.create_server(("127.0.0.1", 0)) as listening:
-            self.assertFalse(servers.refuses("http://127.0.0.1:%d/v1" % listening.getsockname()[1]))
+            self.assertFalse(servers.refuses("http://127.0.0.1:%d/v1" % listening.getsockname()[1], Cancel()))
 
 
 if __name__ == "__main__":

@@ -31,8 +31,9 @@ def serve(config, demo: bool = False, trace=None, tap=None) -> int:
     if os.environ.get("MM_TRACE"):
         from mm.fronts.acp.trace import both, open_trace
 
-        secrets = [config.model_api_key, *(config.model_headers or {}).values()]
-        trace = both(trace, open_trace(os.environ["MM_TRACE"], secrets))
+        from mm.fronts.redaction import configured_secrets
+
+        trace = both(trace, open_trace(os.environ["MM_TRACE"], configured_secrets(config)))
     server = Server(read, write, config, demo, trace, tap)
     log.line(server.banner())
     for warning in config.warnings:

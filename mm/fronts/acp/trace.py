@@ -7,10 +7,8 @@ import os
 import time
 
 from mm import log
-from mm.secrecy import MASKED, mask
+from mm.secrecy import MASKED, SHORTEST_SECRET, mask
 
-# Shorter texts are words, which would be masked wherever they occur.
-SHORTEST_SECRET = 6
 TOO_DEEP = "[%d bytes, nested too deeply to be masked]"
 
 
