@@ -113,6 +113,15 @@ class Pages(CodeAndWebTest):
         shown = editor.update("tool_call_update", status="completed")
         self.assertEqual((shown["content"][0]["content"]["text"], shown["rawOutput"]), (read, {"output": read}))
 
+    def test_a_page_with_a_number_that_python_refuses(self):
+        body = "<title>&#{0};</title><p>&#{0};<img alt='&#x{0};'><a href='&#{0}'>x</a>".format("9" * 5000).encode()
+        web = self.serve({"/": response(body)})
+        editor = self.editor(fetch={"allowPrivate": True})
+        read = self.call(editor, "fetch_content", url=web.url())
+        self.assertIn("# \ufffd\n", read)
+        self.assertIn("\n\n\ufffd\ufffd[x](", read)
+        self.assertNotIn("Traceback", editor.stderr)
+
     def test_a_page_that_is_saved_asks_and_one_that_is_read_does_not(self):
         web = self.serve({"/": response(b"\0data", "image/png"), "/page": response(b"<p>hi")})
         editor = self.editor("--no-yolo", fetch={"allowPrivate": True})

@@ -56,6 +56,7 @@ OTHER_FOLDER = 'skill %s is named "%s", its folder is not'
 NAMELESS = "skill %s is skipped: neither its name nor its folder's is made of a-z, 0-9 and single hyphens, at most 64"
 NO_DESCRIPTION = "skill %s is skipped: it has no description"
 NO_FRONT_MATTER = 'skill %s is skipped: it does not begin with front matter, a line "---"'
+NOT_AT_THE_TOP = "skill %s: its front matter begins on line %d, other programs want it on line 1"
 NOT_CLOSED = 'skill %s is skipped: no closing "---"'
 UNREADABLE = "skill %s is skipped: %s"
 LEADS_OUT = "skills: %s is skipped: a link leads out of the untrusted folder %s"
@@ -90,7 +91,7 @@ def body(skill: Skill) -> str:
     """The skill's text without its front matter, as it stands now. Raises OSError."""
     text = _bundled_text(skill.name) if skill.folder is None else _decode(regular_file.read(skill.path, FILE_BYTES))
     try:
-        return front_matter.read(text)[1]
+        return front_matter.body(text)
     except front_matter.NotClosed:
         return text
 
@@ -247,7 +248,7 @@ class _Search:
     def _take(self, folder, path, folder_name, text):
         """Adds the skill in `text` unless something is in its way, which is told."""
         try:
-            fields, _ = front_matter.read(text)
+            fields, line, _ = front_matter.read(text)
         except front_matter.NotClosed:
             return self._warn(NOT_CLOSED, path)
         if fields is None:
@@ -258,6 +259,8 @@ class _Search:
             return None
         if not description:
             return self._warn(NO_DESCRIPTION, path)
+        if line > 1:
+            self._warn(NOT_AT_THE_TOP, path, line)
         winner = self.found.get(name)
         if winner:
             return self._warn(SHADOWED, name, shown(path), shown(winner.path) if winner.folder else THE_BUNDLED_ONE)

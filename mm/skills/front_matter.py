@@ -2,20 +2,30 @@
 
 Between two lines `---` at the beginning of a file stand fields, `key: value`. A value is all that follows the first colon
 and blank, so a colon in prose needs no quotes, which YAML proper would ask for and most authors forget. Understood are
-texts over several lines, quoted ones, blocks (`>` and `|`), lists of `- item` and maps one level deep. What is none of
-these is kept as text.
+texts over several lines, quoted texts, blocks (`>` and `|`), lists of `- item`, maps one level deep, and comments. Anything
+else is kept as text: whatever a file holds, reading it raises nothing but NotClosed.
 """
 
 from __future__ import annotations
 
 import re
+from collections import namedtuple
+
+from mm.text import replace_surrogates
 
 MARK = "---"
 
+# `fields` maps each name to a str, a list of str or a dict of str, and is None if there is no front matter; `line` is the
+# number of the line that its first mark is on, 1 as a rule; `body` is the text after it.
+Document = namedtuple("Document", "fields line body")
+
+_SKIPPED = re.compile(r"[ \t]*(?:#[^\n]*|<!--.*?-->[ \t]*)?\n", re.DOTALL)
 _KEY = re.compile(r"""(["']?)(\w[\w.-]*)\1:(?:[ \t]+(.*)|)$""")
+_ITEM = re.compile(r"-(?:[ \t]+(.*)|)$")
 _BLOCK = re.compile(r"([>|])[-+\d]{0,2}(?:[ \t]+#.*)?$")
-_DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-_SINGLE = re.compile(r"'((?:[^']|'')*)'")
+_COMMENT = re.compile(r"(?:^|[ \t]+)#.*")
+_DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\s+#.*)?', re.DOTALL)
+_SINGLE = re.compile(r"'((?:[^']|'')*)'(?:\s+#.*)?", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
@@ -24,81 +34,119 @@ class NotClosed(ValueError):
     """The front matter begins and does not end."""
 
 
-def read(text: str) -> tuple:
-    """(fields, body) of a file's text: each field a str, a list of str or a dict of str; None without front matter.
+def read(text: str) -> Document:
+    """The parts of a file. A byte order mark and any kind of line end are accepted. Raises NotClosed."""
+    line, head, body = _split(text)
+    return Document(None if head is None else _fields(head), line, body)
 
-    A byte order mark and any kind of line end are fine. Raises NotClosed.
-    """
-    lines = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+def body(text: str) -> str:
+    """The text after the front matter. Raises NotClosed."""
+    return _split(text)[2]
+
+
+def _split(text):
+    """(the line of the first mark, the lines between the marks or None, the text after them)."""
+    text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    before = _before(text)
+    lines = text[len(before):].split("\n")
     if lines[0].rstrip() != MARK:
-        return None, "\n".join(lines)
+        return 1, None, text
     for end in range(1, len(lines)):
         if lines[end].rstrip() == MARK:
-            return _fields(lines[1:end]), "\n".join(lines[end + 1:]).lstrip("\n")
+            return before.count("\n") + 1, lines[1:end], "\n".join(lines[end + 1:]).lstrip("\n")
+    if before:
+        return 1, None, text  # a title and a rule: no front matter at all
     raise NotClosed()
 
 
+def _before(text):
+    """The blank lines and the comments, `# …` and `<!-- … -->`, that the text begins with."""
+    end = 0
+    while True:
+        found = _SKIPPED.match(text, end)
+        if not found:
+            return text[:end]
+        end = found.end()
+
+
 def _fields(lines):
-    """The fields in the lines; those that begin none belong to the one before."""
-    fields, key = {}, None
+    """The fields in the lines; a line that begins none belongs to the field before it."""
+    fields, name = {}, None
     for line in lines:
         begins = _KEY.match(line)
         if begins:
-            key = begins[2]
-            fields[key] = [(begins[3] or "").strip()]
-        elif key is not None and not line.startswith("#"):
-            fields[key].append(line)
-    return {key: _value(first, rest) for key, (first, *rest) in fields.items()}
+            name = begins[2]
+            fields[name] = [(begins[3] or "").strip()]
+        elif name is not None and not line.startswith("#"):
+            fields[name].append(line)
+    return {name: _value(first, rest) for name, (first, *rest) in fields.items()}
 
 
 def _value(first, rest):
     block = _BLOCK.match(first)
     if block:
         return _block(rest, folded=block[1] == ">")
-    rest = [line for line in rest if line.strip()]
-    if not first and rest:
-        if re.match(r"\s*-(\s|$)", rest[0]):
+    rest = [line for line in rest if _without_comment(line)]
+    if rest and not _without_comment(first):
+        if _ITEM.match(rest[0].strip()):
             return _items(rest)
         if rest[0][0] in " \t" and _KEY.match(rest[0].strip()):
             return _entries(rest)
-    return _scalar(" ".join([first] + [line.strip() for line in rest]).strip())
+    return _scalar([first] + rest)
 
 
 def _block(lines, folded):
-    """The text of a `|` block, or of a `>` block, in which a single line break is a blank and the first of several is none."""
-    depth = next((len(line) - len(line.lstrip()) for line in lines if line.strip()), 0)
+    """The text of a `|` block, or of a `>` block: there a single line break is a blank, and of several the first is dropped."""
+    depth = next((_depth(line) for line in lines if line.strip()), 0)
     text = "\n".join(line[depth:] if not line[:depth].strip() else line.lstrip() for line in lines).strip("\n")
-    return re.sub(r"\n(\n*)", lambda found: found[1] or " ", text) if folded else text
+    return replace_surrogates(re.sub(r"\n(\n*)", lambda found: found[1] or " ", text) if folded else text)
 
 
 def _items(lines):
+    """The texts of a list; a line that begins no item belongs to the item before it."""
     items = []
     for line in lines:
-        item = line.strip()
-        if item == "-" or item.startswith("- "):
-            items.append(item[1:].strip())
+        begins = _ITEM.match(line.strip())
+        if begins:
+            items.append([begins[1] or ""])
         else:
-            items[-1] += " " + item
+            items[-1].append(line)
     return [_scalar(item) for item in items]
 
 
 def _entries(lines):
-    entries, key = {}, None
-    depth = len(lines[0]) - len(lines[0].lstrip())
+    """The texts of a map. Lines that are indented deeper than the first one belong to the entry before them."""
+    entries, name, depth = {}, "", _depth(lines[0])
     for line in lines:
         begins = _KEY.match(line.strip())
-        if begins and len(line) - len(line.lstrip()) <= depth:
-            key = begins[2]
-            entries[key] = (begins[3] or "").strip()
+        if begins and _depth(line) <= depth:
+            name = begins[2]
+            entries[name] = [begins[3] or ""]
         else:
-            entries[key] = (entries[key] + " " + line.strip()).strip()
-    return {key: _scalar(text) for key, text in entries.items()}
+            entries[name].append(line)
+    return {name: _scalar(entry) for name, entry in entries.items()}
 
 
-def _scalar(text):
-    """The text without its quotes, what they guard undone; any other as it stands."""
+def _scalar(lines):
+    """One text: a quoted one without its quotes and with its escapes undone, any other without its comments."""
+    text = " ".join(filter(None, map(str.strip, lines)))
     quoted = _DOUBLE.fullmatch(text)
     if quoted:
-        return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2]), quoted[1])
+        return replace_surrogates(_ESCAPE.sub(_unescaped, quoted[1]))
     quoted = _SINGLE.fullmatch(text)
-    return quoted[1].replace("''", "'") if quoted else text
+    if quoted:
+        return quoted[1].replace("''", "'")
+    return " ".join(filter(None, map(_without_comment, lines)))
+
+
+def _unescaped(found):
+    return chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2])
+
+
+def _without_comment(line):
+    return _COMMENT.sub("", line.strip()).rstrip()
+
+
+def _depth(line):
+    return len(line) - len(line.lstrip())

@@ -28,6 +28,9 @@ LONG = "[page cut: only its first 1 MB is read]"
 # `title` is one line or "", `note` one of the two above or None.
 Page = namedtuple("Page", "title text note")
 
+# A reference to a character by a number of so many digits: there is none, or it is written with zeros in front. Python
+# refuses, or takes very long, to read a number of thousands of digits.
+_NUMBER = re.compile("&#(?:([0-9]{8,})|([xX])([0-9a-fA-F]{8,}));?")
 _TITLE = re.compile(r"<title\b[^<>]*>", re.IGNORECASE)
 _TITLE_END = re.compile(r"</title", re.IGNORECASE)
 _TITLE_PROBE = 64 * 1024
@@ -63,7 +66,7 @@ def read(markup: str, url: str, check) -> Page:
     reader = _Reader(url, look)
     note = None
     try:
-        markup = _without_programs(markup, look)
+        markup = _with_short_numbers(_without_programs(markup, look))  # the numbers last: "&#<!-- -->999" is one now
         note = LONG if len(markup) > READ else None
         for start in range(0, min(len(markup), READ), PIECE):
             look()  # there may be no tag in it
@@ -76,13 +79,22 @@ def read(markup: str, url: str, check) -> Page:
     return Page(title, clean_terminal(reader.flow.text()), note)
 
 
+def _with_short_numbers(markup):
+    return _NUMBER.sub(_short_number, markup)
+
+
+def _short_number(found):
+    digits = (found[1] or found[3]).lstrip("0") or "0"
+    return "&#%s%s;" % (found[2] or "", digits) if len(digits) < 8 else "\ufffd"
+
+
 def _split_title(markup):
     """The title, which may hold anything but its own end, and the page without it."""
     start = _TITLE.search(markup, 0, _TITLE_PROBE)
     end = start and _TITLE_END.search(markup, start.end(), start.end() + _TITLE_PROBE)
     if not end:
         return "", markup
-    title = " ".join(html.unescape(markup[start.end():end.start()]).split())
+    title = " ".join(html.unescape(_with_short_numbers(markup[start.end():end.start()])).split())
     return one_line(title, 300), markup[:start.start()] + markup[end.start():]
 
 

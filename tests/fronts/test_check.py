@@ -220,6 +220,22 @@ class TheRest(Checking):
         os.remove(os.path.join(folder, ".mm", "config.json"))
         self.assertEqual(self.check(code=0, demo=True, folder=folder, HOME=home)["hooks"], ["ok turnEnd: 2"])
 
+    def test_skills_that_are_left_out(self):
+        folder = support.scratch_folder()
+        for name, text in (("top", "\n# by hand\n---\nname: top\ndescription: x\n---\n"), ("No Name", "---\ndescription: x\n---\n"),
+                           ("empty", "---\nname: empty\ntags:\n-\tone\n---\n"), ("none", "text\n"), ("open", "---\nname: open\n")):
+            os.makedirs(os.path.join(folder, ".mm", "skills", name))
+            with open(os.path.join(folder, ".mm", "skills", name, "SKILL.md"), "w") as file:
+                file.write(text)
+        place = os.path.join(folder, ".mm", "skills", "%s", "SKILL.md")
+        self.assertEqual(self.program("--demo", code=0, cwd=folder)["skills"], [
+            "ok bg-jobs, top",
+            "-- skill %s is skipped: neither its name nor its folder's is made of a-z, 0-9 and single hyphens, at most 64" % place % "No Name",
+            "-- skill %s is skipped: it has no description" % place % "empty",
+            '-- skill %s is skipped: it does not begin with front matter, a line "---"' % place % "none",
+            '-- skill %s is skipped: no closing "---"' % place % "open",
+            "-- skill %s: its front matter begins on line 3, other programs want it on line 1" % place % "top"])
+
     def write(self, folder, name, value):
         path = os.path.join(folder, name)
         os.makedirs(os.path.dirname(path))

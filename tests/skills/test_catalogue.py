@@ -264,7 +264,7 @@ class Files(SkillsTest):
                 shutil.rmtree(self.path("project/.mm"))
 
     def test_yes_to_disable_model_invocation(self):
-        for text, may_call in (("true", False), ("True", False), ("\"true\"", False), ("yes", False), ("false", True), ("", True)):
+        for text, may_call in (("true", False), ("True", False), ("\"true\"", False), ("true # by hand", False), ("'yes'  # x", False), ("# true", True), ("yes", False), ("false", True), ("", True)):
             self.skill("project", disable_model_invocation=text)
             self.assertEqual(self.find()[0]["greetings"].model_may_call, may_call, text)
 

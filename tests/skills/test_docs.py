@@ -22,7 +22,7 @@ TEXTS = [
     catalogue.USE % "<name>", catalogue.HIDDEN % "<name>", catalogue.SHADOWED % ("<name>", "<file>", "<other file>"),
     catalogue.NO_NAME % "<file>", catalogue.BAD_NAME % ("<file>", "<name>"), catalogue.OTHER_FOLDER % ("<file>", "<name>"),
     catalogue.NAMELESS % "<file>", catalogue.NO_DESCRIPTION % "<file>", catalogue.NO_FRONT_MATTER % "<file>",
-    catalogue.NOT_CLOSED % "<file>", catalogue.UNREADABLE % ("<file>", "<reason>"), catalogue.LEADS_OUT % ("<file>", "<folder>"),
+    catalogue.NOT_CLOSED % "<file>", (catalogue.NOT_AT_THE_TOP % ("<file>", 9)).replace("9", "<n>"), catalogue.UNREADABLE % ("<file>", "<reason>"), catalogue.LEADS_OUT % ("<file>", "<folder>"),
     catalogue.TOO_MANY % (catalogue.SKILLS_LIMIT, "<file>"), catalogue.TOO_LARGE % ("<folder>", catalogue.ENTRIES_LIMIT),
     catalogue.NOT_SEARCHED % ("<folder>", "<reason>"),
     read_skill.ALREADY_READ % "<name>", read_skill.UNKNOWN % ("<name>", "<names>"), read_skill.DIRECTORY % "<folder>",

@@ -79,6 +79,17 @@ class Pages(unittest.TestCase):
         self.assertEqual(read("<p>\x1b[31mred\x1b[0m\x07 a\x00b").text, "red ab")
         self.assertEqual(read("<title>\x1b]0;x\x07a\nb</title>").title, " ]0;x a b")
 
+    def test_references_to_no_character(self):
+        """Python refuses to read a number of thousands of digits, and needs long for one that it does read."""
+        for digits in ("9" * 8, "9" * 50_000, "x" + "F" * 50_000, "1114112", "x110000", "xD800", "0", "0" * 50_000):
+            for end in (";", ""):
+                reference = "&#" + digits + end
+                with self.subTest(reference[:12], length=len(reference)):
+                    found = read("<title>t%s</title><p>a%s <img alt='b%s'><a href='/%s'>c</a>" % ((reference,) * 4))
+                    self.assertEqual((found.title, found.text.split(" ")[0]), ("t\ufffd", "a\ufffd"))
+                    self.assertIn(" b\ufffd", found.text)
+        self.assertEqual(read("&#%s65;&#x%s42;&#<!-- -->%s" % ("0" * 9_000, "0" * 9_000, "9" * 9_000)).text, "AB\ufffd")
+
     def test_line_ends_of_all_systems(self):
         self.assertEqual(read("<pre>a\r\nb\rc</pre>").text, "```\na\nb\nc\n```")
 
