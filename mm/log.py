@@ -100,19 +100,21 @@ class _Stderr:
 _stderr = _Stderr(2)
 
 
-def line(text: str) -> None:
-    """Queues one line for stderr, from any thread; never blocks. Line ends in it become spaces."""
+def line(text: str, style: str = "") -> None:
+    """Queues one line for stderr, from any thread; never blocks. Line ends in it become spaces, control sequences are left out.
+
+    `style`: the parameters of the terminal's colours for the whole line, such as "1" for bold.
+    """
     text = " ".join(text.splitlines())
+    if not text.isprintable():
+        from mm.text import clean
+
+        text = clean(text)
     if len(text) > LONGEST_LINE:
         text = text[:LONGEST_LINE] + "…"
-    try:
-        data = text.encode("utf-8")
-    except UnicodeEncodeError:
-        data = text.encode("utf-8", "replace")
-        text = data.decode("utf-8")
     if tap is not None:
         tap(text)
-    _stderr.put(data + b"\n")
+    _stderr.put(("\x1b[%sm%s\x1b[0m\n" % (style, text) if style else text + "\n").encode("utf-8"))
 
 
 def flush(timeout: float) -> None:

@@ -1,4 +1,10 @@
-"""Text for people and models: cleaned of terminal control, cut to a limit, fenced. Pure."""
+"""Text for people and models: cleaned of terminal control, made visible, cut to a limit, fenced. Pure.
+
+    clean             for all that goes to an editor, a terminal or stderr: no control sequences
+    Cleaner           the same for a text that streams
+    clean_terminal    for the output of programs: also what a terminal does with `\\r`
+    visible           for all that a person decides on: nothing in it is hidden, moved or out of sight
+"""
 
 from __future__ import annotations
 
@@ -21,8 +27,82 @@ _ESCAPES = re.compile(
     )""",
     re.VERBOSE,
 )
+# The beginning of an escape sequence at the end of a text.
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]*\x1b?|[PX^_][^\x1b\n]*\x1b?|[ -/]*)?\Z")
+# A longer beginning of one is no sequence that any program sends.
+_LONGEST_ESCAPE = 4096
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNCLEAN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+# What a person cannot see, or what shows the text after it in another place: controls, soft hyphens, fillers, zero-width and
+# bidirectional characters, line and paragraph separators, invisible operators, the BOM, annotations, tags, lone surrogates.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]")
+# The longest run of blanks, of empty lines and of combining marks that is shown as it is.
+MOST_BLANKS, MOST_EMPTY_LINES, MOST_MARKS = 80, 10, 8
+_BLANKS = re.compile("[ \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]{%d,}" % (MOST_BLANKS + 1))
+_EMPTY_LINES = re.compile("\n(?:[ \t]*\n){%d,}" % (MOST_EMPTY_LINES + 1))
+_MAY_HOLD_MARKS = re.compile("[^\x00-\x7f]{%d,}" % (MOST_MARKS + 1))
+
+
+def clean(text: str) -> str:
+    """`text` without escape sequences and control characters; lines and tabs stay."""
+    if text.isprintable() or not _UNCLEAN.search(text):
+        return text
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    return replace_surrogates(_CONTROLS.sub("", text))
+
+
+class Cleaner:
+    """A text that comes in pieces, cleaned: a sequence that one piece begins and the next one ends is found too."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self):
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """What can be shown of the text so far and has not been returned yet."""
+        if not self._held and (piece.isprintable() or not _UNCLEAN.search(piece)):
+            return piece  # nearly all pieces
+        text, self._held = self._held + piece, ""
+        begun = _UNFINISHED.search(text)
+        if begun and len(text) - begun.start() <= _LONGEST_ESCAPE:
+            text, self._held = text[:begun.start()], text[begun.start():]
+        return clean(text)
+
+    def rest(self) -> str:
+        """The text is over: what was held back of it."""
+        held, self._held = self._held, ""
+        return clean(held)
+
+
+def visible(text: str) -> str:
+    """`text` with `\\u202e` and the like for each character that cannot be seen, and a mark such as `[960 blanks]` for what would
+    push the rest out of sight: a long run of blanks, of empty lines or of combining marks."""
+    text = _UNSEEN.sub(_escaped, text)
+    text = _BLANKS.sub(lambda run: "[%d blanks]" % len(run.group()), text)
+    text = _EMPTY_LINES.sub(lambda run: "\n[%d empty lines]\n" % (run.group().count("\n") - 1), text)
+    return text if text.isascii() else _MAY_HOLD_MARKS.sub(_marks_folded, text)
+
+
+def _escaped(found) -> str:
+    code = ord(found.group())
+    return "\\x%02x" % code if code < 0x100 else "\\u%04x" % code if code < 0x10000 else "\\U%08x" % code
+
+
+def _marks_folded(found) -> str:
+    import itertools
+    import unicodedata
+
+    shown = []
+    for is_mark, run in itertools.groupby(found.group(), lambda each: unicodedata.category(each) in ("Mn", "Me")):
+        run = "".join(run)
+        shown.append("[%d combining marks]" % len(run) if is_mark and len(run) > MOST_MARKS else run)
+    return "".join(shown)
 
 
 def clean_terminal(text: str) -> str:
@@ -87,18 +167,18 @@ def fence(text: str) -> str:
 
 
 def one_line(text: str, limit: int = TITLE_LIMIT) -> str:
-    """The first line with something on it, at most `limit` characters; `…` follows when there was more."""
+    """The first line with something on it, visible, at most `limit` characters; `…` follows when there was more."""
     text = text.strip()
     first = text.split("\n", 1)[0]
-    line = replace_surrogates(_CONTROLS.sub(" ", first.replace("\t", " ")).rstrip())
+    line = visible(first.replace("\t", " ").rstrip())
     if len(line) <= limit:
         return line if first == text else line + "…"
     return line[:limit] + "…"
 
 
 def folded(text: str) -> str:
-    """All of the text on one line, its white space folded."""
-    return replace_surrogates(_CONTROLS.sub(" ", " ".join(text.split())))
+    """All of the text on one line, visible, its white space folded."""
+    return visible(" ".join(text.split()))
 
 
 def is_note(text: str) -> bool:

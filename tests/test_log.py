@@ -102,7 +102,8 @@ class InThisProcess(unittest.TestCase):
         return os.read(self.read_end, 1 << 20).decode("utf-8")
 
     def test_a_line_is_one_line_of_utf8(self):
-        for text, line in (("plain", "plain"), ("two\nlines\r\n", "two lines"), ("é 😀", "é 😀"), ("a\ud83db", "a?b"), ("", ""),
+        for text, line in (("plain", "plain"), ("two\nlines\r\n", "two lines"), ("é 😀", "é 😀"), ("a\ud83db", "a\ufffdb"), ("", ""),
+                           ("\x1b]0;title\x07Zed\x1b[2J \x00\x9b1", "Zed 1"),
                            ("x" * 10_000, "x" * log.LONGEST_LINE + "…")):
             with self.subTest(text[:20]):
                 tapped = []
@@ -110,6 +111,10 @@ class InThisProcess(unittest.TestCase):
                 log.line(text)
                 self.assertEqual(self.written(), line + "\n")
                 self.assertEqual(tapped, [line])
+
+    def test_a_style_surrounds_the_clean_line(self):
+        log.line("a\x1b[31mb", "1")
+        self.assertEqual(self.written(), "\x1b[1mab\x1b[0m\n")
 
     def test_a_traceback_is_several_lines(self):
         try:

@@ -39,8 +39,43 @@ ONE_LINE = [
     ("\n\n  first\nsecond", "first…"),
     ("x" * 120, "x" * 120),
     ("x" * 121, "x" * 120 + "…"),
-    ("a\tb\x1b[0m\x00", "a b [0m"),
+    ("a\tb\x1b[0m\x00", "a b\\x1b[0m\\x00"),
+    ("ls \u202egpj.x", "ls \\u202egpj.x"),
+    ("true\u2028rm -r x", "true\\u2028rm -r x"),
+    ("a" + " " * 1000 + "b", "a[1000 blanks]b"),
     ("", ""),
+]
+
+VISIBLE = [
+    ("", ""),
+    ("plain\n\ttext, ünïcödé, 中文, 💡, ⚠️", "plain\n\ttext, ünïcödé, 中文, 💡, ⚠️"),
+    ("\u202a\u202e\u2066\u2069", "\\u202a\\u202e\\u2066\\u2069"),
+    ("a\u200bb\u200fc\u061cd\u00ade", "a\\u200bb\\u200fc\\u061cd\\xade"),
+    ("\u2028\u2029\ufeff", "\\u2028\\u2029\\ufeff"),
+    ("x\U000e0041\U000e007f", "x\\U000e0041\\U000e007f"),
+    ("\x1b[31m\r\x00\x9b", "\\x1b[31m\\r\\x00\\x9b".replace("\\r", "\\x0d")),
+    ("lone \ud800", "lone \\ud800"),
+    ("\u3164\u2800\u115f", "\\u3164\\u2800\\u115f"),
+    ("a" + " " * 80 + "b", "a" + " " * 80 + "b"),
+    ("a" + " \t\u3000" * 27 + "b", "a[81 blanks]b"),
+    ("a" + "\n" * 11 + "b", "a" + "\n" * 11 + "b"),
+    ("a" + "\n  " * 500 + "\nb", "a\n[500 empty lines]\nb"),
+    ("a" + "\n" + " " * 90 + "\nb", "a\n[90 blanks]\nb"),
+    ("e" + "\u0301" * 8, "e" + "\u0301" * 8),
+    ("é中" + "\u0301" * 300 + "x", "é中[300 combining marks]x"),
+]
+
+# Pieces of one text -> what is shown after each of them, and at the end.
+STREAMS = [
+    (["plain", " text\n", "💡"], ["plain", " text\n", "💡", ""]),
+    (["a\x1b[31mb", "c"], ["ab", "c", ""]),
+    (["a\x1b", "[3", "1", "mb\x1b[0m"], ["a", "", "", "b", ""]),
+    (["\x1b]0;ti", "tle", "\x07x"], ["", "", "x", ""]),
+    (["\x1b]8;;http://h\x1b", "\\x"], ["", "x", ""]),
+    (["\x1bPq", "#0\x1b", "\\x"], ["", "", "x", ""]),
+    (["end \x1b[3"], ["end ", ""]),
+    (["a\x00\x9b\rb", "\x1b\nc"], ["ab", "\nc", ""]),
+    (["\x1b]0;" + "x" * 5000, "y"], ["", "y", ""]),
 ]
 
 SIZES = [(0, "0 bytes"), (1, "1 byte"), (1023, "1023 bytes"), (1024, "1.0 KB"), (58061, "56.7 KB"), (1024 * 1024 - 1, "1.0 MB"),
@@ -57,6 +92,24 @@ class Tables(unittest.TestCase):
 
     def test_terminal_output_is_cleaned(self):
         self.check(text.clean_terminal, CLEANED)
+
+    def test_what_is_unseen_is_made_visible(self):
+        self.check(text.visible, VISIBLE)
+
+    def test_a_stream_is_cleaned_across_pieces(self):
+        for pieces, shown in STREAMS:
+            with self.subTest(pieces=pieces):
+                cleaner = text.Cleaner()
+                self.assertEqual([cleaner.feed(piece) for piece in pieces] + [cleaner.rest()], shown)
+
+    def test_any_split_gives_clean_text(self):
+        whole = "a\x1b[1;31mb\x1b]0;title\x07c\x1b]8;;u\x1b\\d\x1b(Be\x1bMf\n\x1b[?1000hg"
+        self.assertEqual(text.clean(whole), "abcdef\ng")
+        for first in range(len(whole)):
+            for second in range(first, len(whole)):
+                cleaner = text.Cleaner()
+                pieces = whole[:first], whole[first:second], whole[second:]
+                self.assertEqual("".join([cleaner.feed(piece) for piece in pieces] + [cleaner.rest()]), "abcdef\ng", pieces)
 
     def test_titles_are_one_line(self):
         self.check(text.one_line, ONE_LINE)
@@ -76,6 +129,9 @@ class Tables(unittest.TestCase):
                      "\x1bP" * 200000, "\x1b" * 500000):
             started = time.monotonic()
             text.clean_terminal(hard)
+            text.visible(hard)
+            text.visible("\n " * 500000 + "x")
+            text.Cleaner().feed(hard)
             self.assertLess(time.monotonic() - started, 5)
 
 

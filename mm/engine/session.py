@@ -9,6 +9,7 @@ import time
 from mm import log
 from mm.cancel import Cancel
 from mm.engine.gate import Gate
+from mm.notices import Notices
 
 NEW, LOADED = "new", "load"
 TITLE_LIMIT = 80
@@ -25,6 +26,7 @@ class Session:
     `messages` is the history (conversation.history); the turn that runs owns it, turns never run together. `usage` are the
     totals of all model calls, empty until a server has counted anything. What the first turn makes (open) stays the same,
     byte for byte, because later requests must begin like the earlier ones. `store` is None where sessions are not kept.
+    `notices` takes the lines that the user should read but that are not part of an answer.
     """
 
     def __init__(self, session_id: str, cwd: str, config, store=None, saved=None, can_ask: bool = False):
@@ -37,6 +39,7 @@ class Session:
         self.title = saved.title if saved else None
         self._saved_plan = saved.plan if saved else None  # as the file has it, until there is a workspace
         self.gate = Gate(config.yolo)
+        self.notices = Notices()
         self.system = self.servers = None
         self.tools, self.wire_tools = None, []
         self._reaching, self._weighed = None, False

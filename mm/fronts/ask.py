@@ -71,7 +71,7 @@ def _entry(config, name: str, folder: str) -> tuple:
 def _titles(colors: Colors):
     def seen(title, tail) -> None:
         if title:
-            log.line(colors.bold(title))
+            log.line(title, colors.bold)
 
     return seen
 

@@ -16,11 +16,15 @@ class Colors:
         wanted = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self._on = when == "always" or when == "auto" and wanted
 
-    def bold(self, text: str) -> str:
-        return "\x1b[1m%s\x1b[0m" % text if self._on else text
+    @property
+    def bold(self) -> str:
+        """The `style` of log.line for a bold line."""
+        return "1" if self._on else ""
 
-    def dim(self, text: str) -> str:
-        return "\x1b[2m%s\x1b[0m" % text if self._on else text
+    @property
+    def dim(self) -> str:
+        """The `style` of log.line for a faint line."""
+        return "2" if self._on else ""
 
     def mark(self, text: str, code: int) -> str:
         """`text` in the terminal's colour of that number (31 red, 32 green, 33 yellow)."""

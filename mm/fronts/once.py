@@ -126,11 +126,11 @@ class _Front:
             pending = self._pending.pop(event.ref)
             self._title(closing(pending, event))
             for line in tool_lines(event):
-                log.line(self._colors.dim(line))
+                log.line(line, self._colors.dim)
 
     def _title(self, line: str) -> None:
         if line:
-            log.line(self._colors.bold(line))
+            log.line(line, self._colors.bold)
 
     def ask(self, permission, cancel) -> str:
         log.line((ALWAYS_ASKS if self._yolo else NOBODY_TO_ASK) % permission.pending.name)
