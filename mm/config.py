@@ -241,10 +241,10 @@ class _Reading:
         """A repository's link must not make mm write elsewhere."""
         if self._trusted or not self._values["sessions.enabled"]:
             return
-        from mm import trust
+        from mm import inside
 
         where = places.expand(self._values["sessions.dir"], self._environ)
-        if trust.names_inside(self._folder, where) and not trust.is_inside(self._folder, where):
+        if inside.names_inside(self._folder, where) and not inside.is_inside(self._folder, where):
             self._values["sessions.enabled"] = False
             self._warnings.append("sessions are off: a link leads %s out of the folder" % where)
 

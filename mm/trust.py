@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 
-from mm import config_file, places
+from mm import config_file, inside, places
 from mm.errors import UserError
 from mm.keys import ANY, BY_NAME, NO_LIMIT_AT_ZERO, ONLY_ADD, ONLY_FALSE, ONLY_INSIDE, ONLY_LOWER
 
@@ -86,33 +86,17 @@ def admit(given: dict, current: dict, folder: str) -> tuple:
 def _admit_folders(name, value, current, folder, taken, ignored):
     if isinstance(value, str):
         # Its links are looked at when it is used: a session's folder may be another one than this.
-        if names_inside(folder, value):
+        if inside.names_inside(folder, value):
             taken[name] = value
         else:
             ignored.append(name)
         return
     # After the user's own, and as they are now: a link may be turned later.
-    inside = [_real(os.path.join(folder, path)) for path in value if is_inside(folder, path)]
-    if inside:
-        taken[name] = list(current) + inside
-    if len(inside) < len(value):
+    kept = [_real(os.path.join(folder, path)) for path in value if inside.is_inside(folder, path)]
+    if kept:
+        taken[name] = list(current) + kept
+    if len(kept) < len(value):
         ignored.append(name)
-
-
-def names_inside(folder: str, path: str) -> bool:
-    """Whether `path`, taken from `folder`, is written as one inside of it; links are not looked at."""
-    folder = os.path.abspath(folder)
-    return path[:1] != "~" and _within(os.path.normpath(os.path.join(folder, path)), folder)
-
-
-def is_inside(folder: str, path: str) -> bool:
-    """Whether `path`, taken from `folder`, is inside of it, links resolved. It need not exist."""
-    return path[:1] != "~" and _within(_real(os.path.join(folder, path)), _real(folder))
-
-
-def _within(path, folder):
-    path, folder = os.path.normcase(path), os.path.normcase(folder)
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _limit(name, value):

@@ -7,7 +7,7 @@ import os
 import stat
 import unittest
 
-from mm import config, trust
+from mm import config, inside, trust
 from mm.errors import UserError
 from mm.keys import ANY, BY_NAME, KEYS, NO
 from tests.test_config import VALUES, Folders, nested, trust_project, write
@@ -227,10 +227,10 @@ class Trusting(unittest.TestCase):
 
     def test_inside_is_inside(self):
         folder = self.folders.project
-        for path, inside in (("a", True), (".", True), ("a/../b", True), ("..", False), ("../project", True),
+        for path, expected in (("a", True), (".", True), ("a/../b", True), ("..", False), ("../project", True),
                              ("../project-twin", False), (folder + "/a", True), (folder + "-twin", False), ("/", False),
                              ("~", False)):
-            self.assertEqual((trust.is_inside(folder, path), trust.names_inside(folder, path)), (inside, inside), path)
+            self.assertEqual((inside.is_inside(folder, path), inside.names_inside(folder, path)), (expected, expected), path)
 
 
 if __name__ == "__main__":

@@ -61,10 +61,10 @@ class Agent:
         """Where sessions of `cwd` are kept; None where they are not, or where a link leads out of the folder."""
         if not self.config.sessions_enabled:
             return None
-        from mm import trust
+        from mm import inside
 
         folder = self.config.sessions_dir
-        if trust.names_inside(cwd, folder) and not trust.is_inside(cwd, folder):
+        if inside.names_inside(cwd, folder) and not inside.is_inside(cwd, folder):
             log.line(LEADS_OUTSIDE % folder)
             return None
         return os.path.join(cwd, os.path.expanduser(folder))

@@ -95,20 +95,19 @@ class Hooks:
     def _run(self, event, hook, message, timeout, cancel):
         """How the hook's program ended, a hook_program.Ended."""
         from mm.engine import hook_program
-        from mm.tools import bash
-        from mm.tools.tool import ToolError
+        from mm.wire import programs
         from mm.wire.framing import encode_line
 
         if timeout <= 0:
             raise HookFailed("not run: the %d s for %s are over" % (SESSION_END_LIMIT, event))
         try:
-            shell = bash.find_shell(self._config.bash_shell)
+            shell = programs.shell(self._config.bash_shell, self._cwd)
             return hook_program.run(shell, hook, self._cwd, self._environment(event, message), encode_line(message),
                                     timeout, cancel)
         except OSError as error:
             raise HookFailed("cannot start: %s" % (error.strerror or error)) from None
-        except ToolError as error:
-            raise HookFailed("cannot start: %s" % str(error).strip("[]")) from None
+        except programs.NoShell as problem:
+            raise HookFailed("cannot start: %s" % problem) from None
 
     def _message(self, event, tool, arguments, fields) -> dict:
         """What the hook reads on stdin."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from mm import log, regular_file, repository
+from mm import inside, log, regular_file, repository
 from mm.text import fence
 
 PROMPT = """\
@@ -27,6 +27,7 @@ Do the task with the tools, then say in a few lines what you did. Do not stop ha
 # All instructions of AGENTS.md files together, in bytes.
 INSTRUCTIONS_LIMIT = 16 * 1024
 INSTRUCTIONS_CUT = "[AGENTS.md cut at %d bytes in all]"
+LEADS_OUT = "%s is not read: a link leads out of %s"
 # In a small window they may take an eighth, at so many bytes a token.
 WINDOW_PART, BYTES_PER_TOKEN = 8, 4
 
@@ -60,9 +61,13 @@ def instructions(cwd: str, user_folder: str, window: int = 0) -> str:
 
 def _instruction_files(cwd: str, user_folder: str):
     """(path, content) of each file with instructions. CLAUDE.md counts only in a folder that has no AGENTS.md."""
-    for folder in ([user_folder] if user_folder else []) + repository.folders_up_from(cwd)[::-1]:
+    project = repository.folders_up_from(cwd)
+    for folder in ([user_folder] if user_folder else []) + project[::-1]:
         for name in ("AGENTS.md", "CLAUDE.md"):
             path = os.path.join(folder, name)
+            if folder in project and not inside.is_inside(project[-1], path):
+                log.line(LEADS_OUT % (path, project[-1]))
+                continue
             try:
                 content = regular_file.read(path, INSTRUCTIONS_LIMIT * 2).decode("utf-8-sig", "replace")
             except OSError:

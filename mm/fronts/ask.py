@@ -14,7 +14,7 @@ from mm.events import REJECT, UNAVAILABLE, FormAnswer
 from mm.fronts.lines import Colors
 from mm.fronts.once import GOODBYE, NOBODY_TO_ASK, STOPPED, to_its_end, with_stdin
 from mm.peers import agent
-from mm.wire import child
+from mm.wire import child, programs
 
 USAGE, FAILED = 2, 1
 # What a stop reason that is not `end_turn` comes to: the exit code, and what is said on stderr.
@@ -56,14 +56,13 @@ def _entry(config, name: str, folder: str) -> tuple:
     if name in config.agents:
         return name, config.agents[name]
     import shlex
-    import shutil
 
     try:
         argv = shlex.split(name)
     except ValueError as problem:
         raise UserError("--ask %s: %s" % (name, problem), USAGE) from None
     program = os.path.expanduser(argv[0]) if argv else ""
-    if not (program and shutil.which(os.path.join(folder, program) if os.path.dirname(program) else program)):
+    if not (program and programs.find(program, folder)):
         raise UserError(NO_AGENT % (name, ", ".join(config.agents) or "it names none"), USAGE)
     return os.path.basename(program), Agent(tuple(argv), {}, None, None)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import queue
-import shutil
 import sys
 import threading
 from collections import namedtuple
@@ -26,6 +25,7 @@ from mm.fronts import trial
 from mm.fronts.lines import Colors
 from mm.model import http, makes, question, servers, window
 from mm.text import one_line, plural
+from mm.wire import programs
 
 OK, NOTE, BAD = "ok", "--", "!!"
 COLORS = {OK: 32, NOTE: 33, BAD: 31}
@@ -103,7 +103,7 @@ def _rows(config, folder, demo, environ, cancel):
     yield _sessions(config)
     yield _mcp(config, folder, environ, cancel)
     yield _lsp(config, folder, environ)
-    yield _agents(config)
+    yield _agents(config, folder, environ)
 
 
 def _python() -> Row:
@@ -170,7 +170,7 @@ def _ways_to_start(problem, path):
     """What a newcomer can do: start what is installed, else install something."""
     if not isinstance(problem, servers.NothingRuns):
         return
-    installed = [make for make in makes.MAKES if make.program and shutil.which(make.program, path=path)]
+    installed = [make for make in makes.MAKES if make.program and programs.find(make.program, os.getcwd(), {"PATH": path or ""})]
     for make in installed:
         yield Row("", "", "%s, %s" % (INSTALLED % (make.program, make.first), AGAIN))
     for key, home in HOMES:
@@ -245,16 +245,19 @@ def _lsp(config, folder: str, environ) -> Row:
         return Row(OK, "lsp", "off")
     from mm.peers import languages
 
-    which = languages.on_path(environ, folder)
-    missing = ["%s (%s: not found)" % (name, entry.argv[0]) for name, entry in config.lsp.items() if not which(entry.argv[0])]
-    usable = languages.candidates(config.lsp, which)
+
+    def find(program):
+        return programs.find(program, folder, environ)
+
+    missing = ["%s (%s: not found)" % (name, entry.argv[0]) for name, entry in config.lsp.items() if not find(entry.argv[0])]
+    usable = languages.candidates(config.lsp, find)
     present = languages.present(folder, {extension for found in usable for extension in found.extensions})
     shown = ["%s (%s)" % (found.name, os.path.basename(found.argv[0])) for found in usable if set(found.extensions) & set(present)]
     return Row(NOTE if missing else OK, "lsp", ", ".join(shown + missing) or "no language server on PATH for what is in this folder")
 
 
-def _agents(config) -> Row:
+def _agents(config, folder: str, environ) -> Row:
     """The agents that the configuration names, and which of them are not there."""
-    missing = [name for name, entry in config.agents.items() if not shutil.which(entry.argv[0])]
+    missing = [name for name, entry in config.agents.items() if not programs.find(entry.argv[0], folder, environ)]
     shown = ["%s (%s%s)" % (name, entry.argv[0], ": not found" if name in missing else "") for name, entry in config.agents.items()]
     return Row(NOTE if missing else OK, "agents", ", ".join(shown) or NONE_CONFIGURED)

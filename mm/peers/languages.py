@@ -1,13 +1,12 @@
 """Which language servers there are, by language, and which of them can be used in a folder.
 
-Nothing is ever installed, and only what is on PATH is used: the first of a language's programs that is there. The look into a
-folder is bounded, and takes some milliseconds.
+Nothing is ever installed, and only programs that mm.wire.programs finds are used: the first of a language's that is there. The
+look into a folder is bounded, and takes some milliseconds.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections import deque, namedtuple
 
 # `markers` are the files whose folder is the root of a project; `commands` the command lines to try, in order; `extensions` maps
@@ -58,8 +57,8 @@ LANGUAGES = (
 )
 
 
-def candidates(configured, which) -> list:
-    """All that could be used on this machine, the user's own entries first. Pure but for `which(program)` -> path or None.
+def candidates(configured, find) -> list:
+    """All that could be used on this machine, the user's own entries first. Pure but for `find(program)` -> path or None.
 
     `configured` maps a language to an entry with argv and extensions (mm.entries.LanguageServer); it takes the place of a known
     language of that name.
@@ -75,31 +74,18 @@ def candidates(configured, which) -> list:
                language.commands) for language in LANGUAGES if language.name not in configured]
     usable = []
     for one, commands in found:
-        argv = _first(commands, which)
+        argv = _first(commands, find)
         if argv:
             usable.append(one._replace(argv=argv))
     return usable
 
 
-def _first(commands, which):
+def _first(commands, find):
     for command in commands:
-        program = which(command[0])
+        program = find(command[0])
         if program:
             return (program,) + tuple(command[1:])
     return None
-
-
-def on_path(environ, folder):
-    """A `which` for candidates(). What PATH has in relative folders is not taken: it would be the project's own program; a
-    program that is given as a path starts at `folder`."""
-
-    def which(program):
-        if os.path.dirname(program):
-            program = os.path.join(folder, os.path.expanduser(program))
-        path = shutil.which(program, path=environ.get("PATH", os.defpath))
-        return path if path and os.path.isabs(path) else None
-
-    return which
 
 
 def present(folder: str, extensions) -> dict:

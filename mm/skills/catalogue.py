@@ -14,7 +14,7 @@ import re
 from collections import namedtuple
 from itertools import islice
 
-from mm import places, regular_file, repository
+from mm import inside, places, regular_file, repository
 from mm.config_file import shown
 from mm.skills import front_matter
 from mm.text import one_line
@@ -209,9 +209,7 @@ class _Search:
     def _leads_out(self, path, bound):
         if bound is None:
             return False
-        from mm import trust
-
-        if trust.is_inside(bound, path):
+        if inside.is_inside(bound, path):
             return False
         self._warn(LEADS_OUT, path, shown(bound))
         return True

@@ -10,9 +10,7 @@ from a broken pipe and fills their log. Both threads are daemons.
 from __future__ import annotations
 
 import errno
-import functools
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -23,7 +21,7 @@ from mm.secrecy import without_own
 from mm.text import LINE_LIMIT, clean_terminal, head_and_tail, is_note, one_line, plural, size
 from mm.tools.output import LIVE_CHARACTERS, Output, decode
 from mm.tools.tool import Action, Parameter, Result, Tool, ToolError
-from mm.wire import child
+from mm.wire import child, programs
 
 NAME = "bash"
 # Seconds, as configured by default: for a command that names none; the most it can ask for.
@@ -63,7 +61,7 @@ def prepare(arguments, space):
     if timeout <= 0:
         raise ToolError(f'[{NAME}: "timeout" must be above 0]')
     # Bytes, because a locale that is not UTF-8 does not change what the model wrote.
-    argv = [find_shell(space.config.bash_shell), "-c", command if os.name == "nt" else encoded]
+    argv = [_shell(space), "-c", command if os.name == "nt" else encoded]
 
     def run(cancel, progress):
         return _Run(argv, space, timeout).run(cancel, progress)
@@ -71,25 +69,11 @@ def prepare(arguments, space):
     return Action(f"{NAME}: {one_line(command)}", (), True, None, command, run)
 
 
-def find_shell(wanted):
-    """The path of the shell that `bash.shell` names. Raises ToolError where there is none."""
-    found = _which(os.path.expanduser(wanted), os.environ.get("PATH"))
-    if wanted != "bash":
-        if found is None:
-            raise ToolError(f"[{NAME}: bash.shell is {wanted}, and there is no such program]")
-        return found
-    if os.name == "nt":
-        git = os.path.join(os.environ.get("ProgramFiles", r"C:\Program Files"), "Git", "bin", "bash.exe")
-        found = git if os.path.exists(git) else found
-        if found is None:
-            raise ToolError(f"[{NAME}: no bash found; install Git for Windows or set bash.shell]")
-    return found or "/bin/sh"
-
-
-@functools.lru_cache(maxsize=8)
-def _which(program, path):
-    """shutil.which, asked once: it looks into every folder of the PATH."""
-    return shutil.which(program, path=path)
+def _shell(space):
+    try:
+        return programs.shell(space.config.bash_shell, space.cwd)
+    except programs.NoShell as problem:
+        raise ToolError(f"[{NAME}: {problem}]") from None
 
 
 def _too_long():

@@ -11,6 +11,7 @@ from mm import log
 from mm.peers import languages
 from mm.tools.lsp_actions import ACTIONS, NAME
 from mm.tools.tool import Parameter, Tool
+from mm.wire import programs
 
 NOT_ON_PATH = "lsp.%s: %s is not there, so it is not used"
 
@@ -33,11 +34,14 @@ def tool(config, cwd: str, environ) -> Tool | None:
     """
     if config.lsp is False or not (config.yolo or config.trusts(cwd, environ)):
         return None
-    which = languages.on_path(environ, cwd)
+
+    def find(program):
+        return programs.find(program, cwd, environ)
+
     for name, entry in config.lsp.items():
-        if which(entry.argv[0]) is None:
+        if find(entry.argv[0]) is None:
             log.line(NOT_ON_PATH % (name, entry.argv[0]))
-    usable = languages.candidates(config.lsp, which)
+    usable = languages.candidates(config.lsp, find)
     if not languages.present(cwd, {extension for found in usable for extension in found.extensions}):
         return None
     servers = []

@@ -15,10 +15,12 @@ threads may wait for a Popen. All functions may be called from any thread.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 import time
 
+from mm.wire import programs
 from mm.wire.system import TERMINATE, KILL, PROBE, system
 
 # How long end_all() lets programs end by themselves before they are killed, and waits for starts under way.
@@ -36,9 +38,14 @@ _started = threading.Condition(_lock)
 def start(argv, cwd=None, env=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) -> Child:
     """Starts a program in a session and group of its own, listed with the guardian. Raises OSError as Popen does.
 
-    It inherits no descriptor but the three given. `stdin` is subprocess.DEVNULL or PIPE; `stderr` may be STDOUT.
+    It is found as mm.wire.programs has it, for a session in `cwd`, and its own PATH has no entries that depend on the
+    current folder. It inherits no descriptor but the three given. `stdin` is subprocess.DEVNULL or PIPE; `stderr` may be
+    STDOUT.
     """
     global _starting
+    env = dict(os.environ if env is None else env)
+    argv = [programs.locate(argv[0], cwd or os.getcwd(), env), *argv[1:]]
+    env["PATH"] = os.pathsep.join(programs.search_path(env)) or os.defpath
     with _lock:
         _starting += 1
     try:

@@ -16,7 +16,6 @@ SIGKILL of mm leaves it alone. Programs that start a session of their own escape
 
 from __future__ import annotations
 
-import errno
 import os
 import signal as signals
 import subprocess
@@ -66,7 +65,6 @@ class Posix:
 
     def popen(self, argv, stdin, **more) -> subprocess.Popen:
         if stdin == subprocess.PIPE:
-            _check_program(argv[0], more.get("cwd"), more.get("env"))
             argv = ["/bin/sh", "-c", _GATE, "sh", *argv]
         return subprocess.Popen(argv, stdin=stdin, **more)
 
@@ -159,17 +157,3 @@ def _exists(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _check_program(program, cwd, env) -> None:
-    """Raises the OSError that Popen would, because here it finds nothing but the shell."""
-    import shutil
-
-    if os.path.dirname(program):
-        program = os.path.join(cwd or "", program)
-        if not os.path.exists(program):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
-        if os.path.isdir(program) or not os.access(program, os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), program)
-    elif shutil.which(program, path=(env or os.environ).get("PATH", os.defpath)) is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)

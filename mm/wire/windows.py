@@ -121,6 +121,11 @@ def _count(job) -> int:
 def _kill(job, pid: int) -> bool:
     if job is not None:
         return bool(_kernel().TerminateJobObject(job, 1))
-    done = subprocess.run(["taskkill", "/F", "/T", "/PID", str(pid)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    done = subprocess.run([_taskkill(), "/F", "/T", "/PID", str(pid)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL)
     return done.returncode == 0
+
+
+def _taskkill():
+    """Its path: by its name alone Windows would start one in the current folder."""
+    return os.path.join(os.environ.get("SystemRoot", r"C:\Windows"), "System32", "taskkill.exe")

@@ -307,7 +307,7 @@ class Failures(HookTest):
         self.assertEqual(self.call(subject).reason, "hook failed: preToolCall hook true: cannot start: No such file or directory")
         os.mkdir(self.folder)
         subject = self.hooks("preToolCall", "true", **{"bash.shell": "no-such-shell"})
-        self.assertIn("cannot start: bash: bash.shell is no-such-shell", self.call(subject).reason)
+        self.assertIn("cannot start: bash.shell is no-such-shell", self.call(subject).reason)
 
     def test_other_events_go_on_by_default_and_deny_when_told_to(self):
         self.assertEqual(self.hooks("userPrompt", "exit 1").run("userPrompt", Cancel()), NOTHING)

@@ -92,14 +92,6 @@ class AFolder(unittest.TestCase):
                 found = languages.root_of(os.path.join(self.folder, path), markers, [work, top])
                 self.assertEqual(found, root and os.path.join(self.folder, root))
 
-    def test_programs_on_path(self):
-        self.put("bin/server", "tools/own")
-        for name in ("bin/server", "tools/own"):
-            os.chmod(os.path.join(self.folder, name), 0o755)
-        which = languages.on_path({"PATH": os.path.join(self.folder, "bin") + os.pathsep + "relative"}, self.folder)
-        self.assertEqual([which(name) for name in ("server", "own", "tools/own", "./tools/none")],
-                         [os.path.join(self.folder, "bin", "server"), None, os.path.join(self.folder, "tools/own"), None])
-
 
 class Uris(unittest.TestCase):
     def test_there_and_back(self):
