@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import json
 
+from mm.model import call_arguments
+
 INTERRUPTED = "[no result: the turn was interrupted]"
 
 # The fields in which servers send reasoning and take it back. The first is meant where a message names none.
@@ -55,26 +57,17 @@ def tool_message(ref: str, name: str, output: str, **shown) -> dict:
 def valid_arguments(raw) -> str:
     """The text of a JSON object to keep for a call, whatever the model sent: its own bytes where they are one.
 
-    Read as generously as the tools read them (an object in a string, bare line ends in strings), so that what ran is what
-    is kept; `{}` for what cannot be read.
+    Read as the tools read them (mm.model.call_arguments), so that what ran is what is kept; `{}` for what cannot be read.
     """
-    value = raw
+    value = call_arguments.read(raw).value
+    if value is None:
+        return "{}"
     try:
-        for _ in range(2):
-            if isinstance(value, str):
-                text, value = value, json.loads(value, strict=False, parse_constant=_refuse)
-        if not isinstance(value, dict):
-            return "{}"
-        if raw is not value and isinstance(json.loads(text), dict):
-            return text
+        if isinstance(raw, str) and isinstance(json.loads(raw), dict):
+            return raw
     except (ValueError, RecursionError):
-        if not isinstance(value, dict):
-            return "{}"
+        pass
     return json.dumps(value, ensure_ascii=False)
-
-
-def _refuse(constant: str):
-    raise ValueError("%s is no JSON" % constant)
 
 
 def mend(messages: list) -> list:

@@ -93,11 +93,17 @@ def _objects(source: Source, separators: tuple = (), only: bool = False):
 
 
 def _arguments(source: Source):
-    """The JSON object that is a call's arguments."""
+    """The JSON object that is a call's arguments, perhaps in a fence."""
+    yield from space(source)
+    fenced = yield from one_of(source, ("```json", "```"))
     yield from space(source)
     if not (yield from is_next(source, "{")):
         raise Disproved
-    return (yield from json_value(source, False))
+    found = yield from json_value(source, False)
+    if fenced:
+        yield from space(source)
+        yield from one_of(source, ("```",))
+    return found
 
 
 def _tool_call(source: Source, opener: str):
@@ -228,12 +234,8 @@ def _deepseek_calls(source: Source, opener: str):
             tool = yield from name(source)
         else:
             tool = source.known(tool)
-        yield from space(source)
-        fenced = yield from one_of(source, ("```json", "```"))
         calls.append((tool, (yield from _arguments(source))))
         yield from space(source)
-        if fenced and (yield from one_of(source, ("```",))):
-            yield from space(source)
         yield from one_of(source, _CALL_END)
         yield from space(source)
         more = yield from one_of(source, _CALL_BEGIN)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import re
 
+from mm.model import call_arguments
+
 _ENDS = re.compile(r'["\\{}\[\]<]')
 _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[\w.\-]{1,64}")
@@ -281,7 +283,9 @@ def calls_in(source: Source, value, only: bool = False) -> list:
         return calls_in(source, value["function"], only)
     arguments = value.get("arguments", value.get("parameters"))
     if isinstance(arguments, str):
-        arguments = decoded(arguments)
+        arguments = call_arguments.read(arguments).value
+        if arguments is None:
+            raise Disproved
     if arguments is None and not only:
         arguments = {}
     if not isinstance(value.get("name"), str) or not isinstance(arguments, dict):

@@ -25,6 +25,9 @@ LINE_OPENERS = ("<tool_call>", "<function=", "[TOOL_REQUEST]", "```tool_code")
 HARMONY, HARMONY_ENDS = ("<|channel|>", "<|start|>"), ("<|end|>", "<|return|>", "<|call|>")
 DEEPSEEK, DSML = deepseek("tool_calls_begin") + deepseek("tool_calls") + deepseek("tool_call_begin"), dsml("")
 
+# All that begins a call and nothing else.
+CALLS = ("<tool_call>", "<function=", "[TOOL_REQUEST]", "[TOOL_CALLS]", "<|python_tag|>", "<|tool_call>", *DEEPSEEK, *DSML)
+
 # Tags around reasoning, and what closes each.
 THINK = {"<think>": "</think>", "<thinking>": "</thinking>", "[THINK]": "[/THINK]"}
 LONE_ENDS = ("</think>", "[/THINK]")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 
+from mm.model import call_arguments
 from mm.text import replace_surrogates
 from mm.tools.tool import BadArguments
 
@@ -22,7 +23,9 @@ def parse_arguments(tool, raw) -> dict:
     Holds the required parameters and those of the others that were given; what the tool does not know is left out.
     Raises BadArguments.
     """
-    given = raw if isinstance(raw, dict) else _decode(tool, raw)
+    given, problem = call_arguments.read(raw)
+    if given is None:
+        raise BadArguments(_NOT_JSON.format(tool.name, problem))
     return given if tool.schema is not None else _fitted(tool, tool.parameters, given)
 
 
@@ -48,29 +51,6 @@ def _fitted(tool, parameters, given, where="") -> dict:
 def plain_name(name):
     """`filePath`, `file-path` and `file_path` are one name."""
     return name.replace("_", "").replace("-", "").lower()
-
-
-def _decode(tool, raw):
-    value = raw or ""
-    for _ in range(2):  # some servers encode the object twice
-        if isinstance(value, str):
-            value = _load(tool, value) if value.strip() else {}
-    if not isinstance(value, dict):
-        raise BadArguments(_NOT_JSON.format(tool.name, "an object is expected at column 1"))
-    return value
-
-
-def _load(tool, text):
-    try:
-        return json.loads(text, strict=False)  # not strict: line ends and tabs within strings may be bare
-    except json.JSONDecodeError as error:
-        line = f"line {error.lineno}, " if error.lineno > 1 else ""
-        problem = f"{error.msg} at {line}column {error.colno}"
-    except RecursionError:
-        problem = "nested too deeply at column 1"
-    except ValueError:
-        problem = "a number is too long at column 1"  # Python's limit of 4300 digits
-    raise BadArguments(_NOT_JSON.format(tool.name, problem))
 
 
 def _fit(tool, parameter, value, where):

@@ -7,7 +7,7 @@ import os
 
 from mm.cancel import Cancel
 from mm.events import Text, Thought
-from mm.model import chat, sse
+from mm.model import call_arguments, chat, sse
 from mm.model.answer import Answer, Misread
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "model-streams")
@@ -75,20 +75,9 @@ def digest(events) -> dict:
         elif isinstance(event, Misread):
             text, reasoning = "", reasoning + text
         elif isinstance(event, chat.ToolCall):
-            calls.append({"name": event.name, "arguments": _object(event.arguments)})
+            calls.append({"name": event.name, "arguments": call_arguments.read(event.arguments).value})
         elif isinstance(event, chat.Usage):
             found["usage"] = list(event)
         elif isinstance(event, chat.Finish):
             found["finish"] = event.reason
     return dict(found, text=text, reasoning=reasoning, calls=calls)
-
-
-def _object(arguments):
-    """The arguments as a dict; None where they are none."""
-    try:
-        value = arguments or {}
-        for _ in range(2):
-            value = json.loads(value, strict=False) if isinstance(value, str) else value
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
