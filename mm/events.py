@@ -4,7 +4,7 @@ The engine emits events in pairs: every ToolPending is followed by exactly one T
 path. A front end is any object with two methods:
 
     emit(event)                  told; must not raise
-    ask(permission, cancel)      asked; returns ALLOW, ALLOW_ALWAYS, REJECT or NEVER, raises Cancelled
+    ask(permission, cancel)      asked; returns ALLOW, ALLOW_ALWAYS, REJECT, NEVER, a Rejected or UNASKED; raises Cancelled
     fill_in(form, cancel)        asked; returns a FormAnswer, raises Cancelled
 """
 
@@ -15,11 +15,19 @@ from collections import namedtuple
 # The four answers to a permission, by their option ids on the wire.
 ALLOW, ALLOW_ALWAYS, REJECT, NEVER = "allow", "allow_always", "reject", "never"
 
+# Two more answers that only mm's own front ends give: a rejection with what the user wants instead, for the model to read, and
+# the answer of a front end that has nobody to ask.
+Rejected = namedtuple("Rejected", "words")
+UNASKED = "unasked"
+
 # How a tool call ended.
 COMPLETED, FAILED = "completed", "failed"
 
 # A piece of the model's answer, whitespace as it came.
 Text = namedtuple("Text", "text")
+
+# What was said since the last tool call is void: mm cut the answer and asks for another one. `line` says why, for people.
+AnswerCut = namedtuple("AnswerCut", "line")
 
 # A piece of the model's reasoning.
 Thought = namedtuple("Thought", "text")

@@ -342,7 +342,7 @@ class Once(unittest.TestCase):
     def test_nobody_is_asked(self):
         done = self.run_mm("--no-yolo", "-p", "run: touch ran")
         self.assertIn("mm: bash needs a permission and there is nobody to ask (use --yolo)", done.stderr)
-        self.assertIn("[command rejected by the user]", done.stdout)
+        self.assertIn("[not run: nobody can be asked]", done.stdout)
 
     def test_questions_are_not_offered_and_one_is_answered_by_a_word_that_nobody_is_there(self):
         with ModelServer([{"call": {"name": "ask_user", "arguments": {"questions": ["Which?"]}}}], [{"text": "ok"}]) as server:

@@ -13,7 +13,7 @@ from mm.cancel import Cancel
 from mm.conversation import history
 from mm.engine import loops
 from mm.errors import UserError
-from mm.events import Text, Thought, WindowUse
+from mm.events import AnswerCut, Text, Thought, WindowUse
 from mm.model import chat
 
 EMPTY_ANSWER = "the model at %s sent an empty answer"
@@ -63,6 +63,8 @@ class Asking:
             session.meter.report(session.messages, stream.usage.input, stream.usage.output)
             self._agent.window.compare(stream.usage.input, guess, self._server)
             self.count(stream.usage)
+        if stream.cut == loops.REPEATED_NOTE and stream.text.strip():
+            self._front.emit(AnswerCut(loops.REPEATED_LINE))
         if stream.cut == THOUGHT_TOO_LONG:
             self._longest_thought = 0
         if full:

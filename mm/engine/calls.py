@@ -16,7 +16,7 @@ from mm.conversation import history
 from mm.diff import capped
 from mm.engine import loops, verdict as verdicts
 from mm.engine.gate import rejection
-from mm.events import FAILED, Permission, ToolEnded, ToolOutput, ToolPending, ToolStarted
+from mm.events import ALLOW, FAILED, Permission, ToolEnded, ToolOutput, ToolPending, ToolStarted
 from mm.text import one_line
 from mm.tools import registry
 from mm.tools.arguments import parse_arguments
@@ -127,9 +127,10 @@ class Calls:
             return _failed(str(problem))
         pending = self._announce(ref, tool.name, action.title, action.kind or tool.kind, values, action.paths)
         permission = Permission(pending, action.diff, action.text)
-        if not self._session.gate.permits(permission, action.asks, self._front, self._cancel):
+        answer = self._session.gate.answer(permission, action.asks, self._front, self._cancel)
+        if answer != ALLOW:
             self._rejections += 1
-            return _failed(rejection(tool.name, self._rejections))
+            return _failed(rejection(tool.name, self._rejections, answer))
         self._rejections = 0
         result = self._run(ref, tool, values, action)
         plan = self._session.workspace.plan

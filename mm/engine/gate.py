@@ -6,10 +6,12 @@ A grant is a tool's name, for the rest of the session. There are no command patt
 from __future__ import annotations
 
 from mm.cancel import Cancel
-from mm.events import ALLOW, ALLOW_ALWAYS, NEVER, Permission
+from mm.events import ALLOW, ALLOW_ALWAYS, NEVER, REJECT, UNASKED, Permission, Rejected
 from mm.tools.tool import ALWAYS
 
 ASK_THE_USER = "[stop and ask the user what they want]"
+NOBODY_ASKED = "[not run: nobody can be asked]"
+INSTEAD = "%s\nThe user says: %s"
 
 # After so many refusals in a row the model is told to stop and ask.
 REJECTIONS_BEFORE_ADVICE = 2
@@ -22,27 +24,32 @@ class Gate:
         self._yolo = yolo
         self._always = {}
 
-    def permits(self, permission: Permission, asks: bool, front, cancel: Cancel) -> bool:
-        """Whether the call may run. `asks`: whether it needs a yes when yolo is off, ALWAYS: also when it is on. Raises Cancelled.
+    def answer(self, permission: Permission, asks: bool, front, cancel: Cancel):
+        """ALLOW, or the answer of the user's that is not a yes. Raises Cancelled.
 
-        Only a known allow is a yes; `never` also covers the calls of that tool that would not have asked.
+        `asks`: whether the call needs a yes when yolo is off; ALWAYS: also when it is on. Only a known allow is a yes; `never` also
+        covers the calls of that tool that would not have asked.
         """
         name = permission.pending.name
         remembered = self._always.get(name)
         if remembered:
-            return remembered == ALLOW_ALWAYS
+            return ALLOW if remembered == ALLOW_ALWAYS else remembered
         if not asks or self._yolo and asks != ALWAYS:
-            return True
+            return ALLOW
         answer = front.ask(permission, cancel)
         cancel.check()
         if answer in (ALLOW_ALWAYS, NEVER):
             self._always[name] = answer
-        return answer in (ALLOW, ALLOW_ALWAYS)
+        return ALLOW if answer in (ALLOW, ALLOW_ALWAYS) else answer
 
 
-def rejection(name: str, rejections_in_a_row: int) -> str:
+def rejection(name: str, rejections_in_a_row: int, answer=REJECT) -> str:
     """What the model reads instead of a result; the same for a `reject` and a `never`, so that it cannot argue."""
+    if answer == UNASKED:
+        return NOBODY_ASKED
     text = "[%s rejected by the user]" % ("command" if name == "bash" else name)
+    if type(answer) is Rejected:
+        return INSTEAD % (text, answer.words)
     if rejections_in_a_row >= REJECTIONS_BEFORE_ADVICE:
         text += "\n" + ASK_THE_USER
     return text

@@ -15,7 +15,7 @@ from mm.cancel import Cancel
 from mm.engine.agent import Agent
 from mm.engine.turn import CANCELLED, run_turn
 from mm.errors import UserError
-from mm.events import REJECT, UNAVAILABLE, FormAnswer, Text, ToolEnded, ToolPending
+from mm.events import UNASKED, UNAVAILABLE, FormAnswer, Text, ToolEnded, ToolPending
 from mm.fronts.lines import Colors, closing, opening, tool_lines
 from mm.skills import catalogue
 from mm.text import fence
@@ -134,7 +134,7 @@ class _Front:
 
     def ask(self, permission, cancel) -> str:
         log.line((ALWAYS_ASKS if self._yolo else NOBODY_TO_ASK) % permission.pending.name)
-        return REJECT
+        return UNASKED
 
     def fill_in(self, form, cancel) -> FormAnswer:
         return FormAnswer(UNAVAILABLE)

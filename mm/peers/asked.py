@@ -155,7 +155,7 @@ def options_of(params: dict) -> list:
 
 def chosen(options: list, answer: str) -> dict:
     """The result of a permission request: the first option of the kind that the user's answer is, else none."""
-    for kind in KINDS[answer]:
+    for kind in KINDS.get(answer, KINDS[REJECT]):
         for option in options:
             if option.get("kind") == kind:
                 return _selected(option)

@@ -6,7 +6,7 @@ import unittest
 
 from mm.cancel import Cancel, Cancelled
 from mm.engine import gate
-from mm.events import ALLOW, ALLOW_ALWAYS, NEVER, REJECT, Permission, ToolPending
+from mm.events import ALLOW, ALLOW_ALWAYS, NEVER, REJECT, UNASKED, Permission, Rejected, ToolPending
 from mm.tools.tool import ALWAYS
 
 
@@ -26,7 +26,7 @@ def permission(name):
 
 class Gate(unittest.TestCase):
     def permits(self, subject, name, front, asks=True):
-        return subject.permits(permission(name), asks, front, Cancel())
+        return subject.answer(permission(name), asks, front, Cancel()) == ALLOW
 
     def test_yolo_asks_nobody(self):
         self.assertTrue(self.permits(gate.Gate(True), "bash", Answers()))
@@ -61,18 +61,24 @@ class Gate(unittest.TestCase):
         self.assertFalse(self.permits(subject, "plan", Answers(), asks=False))
 
     def test_an_answer_nobody_knows_is_a_no(self):
-        for answer in ("yes", "", None, "ALLOW"):
+        for answer in ("yes", "", None, "ALLOW", UNASKED, Rejected("no")):
             self.assertFalse(self.permits(gate.Gate(False), "bash", Answers(answer)))
 
     def test_an_answer_that_comes_with_the_cancel_is_not_remembered(self):
         cancel, subject = Cancel(), gate.Gate(False)
         cancel.cancel()
         with self.assertRaises(Cancelled):
-            subject.permits(permission("bash"), True, Answers(ALLOW_ALWAYS), cancel)
+            subject.answer(permission("bash"), True, Answers(ALLOW_ALWAYS), cancel)
         self.assertFalse(self.permits(subject, "bash", Answers(REJECT)))
 
 
 class Rejection(unittest.TestCase):
+    def test_the_words_of_the_user_follow(self):
+        self.assertEqual(gate.rejection("bash", 2, Rejected("use make")), "[command rejected by the user]\nThe user says: use make")
+
+    def test_nobody_has_rejected_what_nobody_saw(self):
+        self.assertEqual(gate.rejection("bash", 2, UNASKED), "[not run: nobody can be asked]")
+
     def test_texts(self):
         self.assertEqual(gate.rejection("bash", 1), "[command rejected by the user]")
         self.assertEqual(gate.rejection("edit_file", 1), "[edit_file rejected by the user]")

@@ -83,7 +83,7 @@ class ToolsOfAServer(McpTest):
                 for yolo, expected in zip((False, True), asked):
                     front = Front()
                     pending = events.ToolPending("call_1", "mcp__fake__echo", action.title, "other", {}, ())
-                    Gate(yolo).permits(events.Permission(pending, None, action.text), action.asks, front, Cancel())
+                    Gate(yolo).answer(events.Permission(pending, None, action.text), action.asks, front, Cancel())
                     self.assertEqual(bool(front.asked), expected)
 
     def test_results_of_every_kind(self):

@@ -8,7 +8,7 @@ fields are always objects.
 from __future__ import annotations
 
 from mm.events import (
-    ALLOW, ALLOW_ALWAYS, NEVER, REJECT, Diff, Permission, PlanChanged, Text, Thought, ToolEnded, ToolOutput, ToolPending,
+    ALLOW, ALLOW_ALWAYS, NEVER, REJECT, AnswerCut, Diff, Permission, PlanChanged, Text, Thought, ToolEnded, ToolOutput, ToolPending,
     ToolStarted, WindowUse,
 )
 from mm.diff import capped
@@ -192,6 +192,7 @@ def _diff(diff: Diff) -> dict:
 
 _UPDATES = {
     Text: lambda event: chunk(event.text),
+    AnswerCut: lambda event: chunk("\n\n%s\n\n" % event.line),
     Thought: lambda event: chunk(event.text, "agent_thought_chunk"),
     ToolPending: _pending,
     ToolStarted: _started,
