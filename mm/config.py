@@ -21,6 +21,8 @@ YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 HOOKS_WAIT = "⚠️ the hooks of this folder are not trusted and do not run: mm --trust"
 
+LEADS_OUT = "%s is not read: a link leads out of the folder"
+
 
 def attribute(name: str) -> str:
     """The attribute of Config that holds the key `name`: model.apiKey -> model_api_key."""
@@ -36,7 +38,7 @@ class Config:
     the last of them, those that an untrusted project's file added.
 
     `folder` is where mm was started; `user_folder` the user's own (`~/.config/mm`), None without a home; `trusted` whether
-    the user trusts `folder` with its present file; `hooks_wait` whether it has hooks that do not run for want of trust;
+    the user trusts `folder` with the file that was read, None if it has no file: `trusts` looks then; `hooks_wait` whether it has hooks that do not run for want of trust;
     `warnings` a tuple of lines for the user; `files` a tuple of (path, how it stands).
     """
 
@@ -52,19 +54,12 @@ class Config:
         return Config(**{name: values.get(name, getattr(self, name)) for name in self.__slots__})
 
     def trusts(self, folder: str, environ) -> bool:
-        """Whether the user trusts the folder with its present file: known of the start folder; any other is looked at now."""
-        if os.path.realpath(folder) == os.path.realpath(self.folder):
+        """Whether the user trusts the folder as it is. Of the start folder's file the answer stands from the start on."""
+        if self.trusted is not None and os.path.realpath(folder) == os.path.realpath(self.folder):
             return self.trusted
-        path = os.path.join(folder, places.PROJECT_FILE)
-        if not os.path.lexists(path):
-            return False
-        from mm import config_file, trust
+        from mm import trust
 
-        try:
-            data = config_file.read(path)
-        except UserError:
-            return False
-        return data is not None and trust.is_trusted(folder, data, environ)
+        return trust.trusts(folder, environ)
 
     def __setattr__(self, name, value):
         raise AttributeError("the configuration does not change once it is read")
@@ -109,7 +104,7 @@ class _Reading:
         self._project = os.path.join(folder, places.PROJECT_FILE)
         self._files = []
         self._warnings = []
-        self._trusted = False
+        self._trusted = None
         self._hooks_wait = False
         self._untrusted_skills_dirs = ()
         self._url_by_user = False
@@ -136,7 +131,8 @@ class _Reading:
         try:
             data = _read(self._project)
         except UserError:
-            if alone:
+            self._trusted = False
+            if alone or self._leads_out():
                 return
             raise
         if data is None:
@@ -146,13 +142,28 @@ class _Reading:
 
         standing = trust.standing(self._folder, data, self._environ)
         self._trusted = standing == trust.TRUSTED
-        self._files.append((self._project, "not read: another file was named" if alone else standing))
         if alone:
+            self._files.append((self._project, "not read: another file was named"))
             return
+        if not self._trusted and self._leads_out():
+            return
+        self._files.append((self._project, standing))
         given = self._flat(data, self._project, regexes=self._trusted)
         if not self._trusted:
             given = self._admitted(given, standing)
         self._take(given, self._project, by_user=False)
+
+    def _leads_out(self):
+        """Whether a link leads the project's file out of its folder; then it is not read, and the user is told."""
+        from mm import inside
+
+        if inside.is_inside(self._folder, places.PROJECT_FILE):
+            return False
+        from mm import config_file
+
+        self._files.append((self._project, "not read"))
+        self._warnings.append(LEADS_OUT % config_file.shown(self._project, 4096))
+        return True
 
     def environment(self):
         for variable, name in VARIABLES.items():
@@ -244,9 +255,17 @@ class _Reading:
         from mm import inside
 
         where = places.expand(self._values["sessions.dir"], self._environ)
-        if inside.names_inside(self._folder, where) and not inside.is_inside(self._folder, where):
+        if (inside.names_inside(self._folder, where) and not inside.is_inside(self._folder, where)
+                and not self._is_trusted()):
             self._values["sessions.enabled"] = False
             self._warnings.append("sessions are off: a link leads %s out of the folder" % where)
+
+    def _is_trusted(self):
+        if self._trusted is not None:
+            return self._trusted
+        from mm import trust
+
+        return trust.trusts(self._folder, self._environ)
 
     def _guard_secrets(self):
         """The key and the headers go only to a URL that the user set: never to a found or a project's server."""

@@ -1,8 +1,8 @@
 """Which folders may run programs, send data elsewhere or loosen anything, and what the file of any other folder may say.
 
-A project's configuration comes with its repository. `mm --trust` records the folder and the hash of its file in the
-user's state folder, one record a folder; once the file differs from the record, the folder is untrusted again. Imported
-only where a folder has a configuration file, or sessions are on.
+A project's configuration comes with its repository. `mm --trust` records the folder and the hash of its file, or that it
+has none, in the user's state folder, one record a folder; once the file differs from the record, or one appears, the folder
+is untrusted again. Imported at the start only if the folder has a configuration file, or sessions are on.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from mm.keys import ANY, BY_NAME, NO_LIMIT_AT_ZERO, ONLY_ADD, ONLY_FALSE, ONLY_I
 # How a folder stands: its file as the user trusted it; another file than that; never trusted.
 TRUSTED, CHANGED, UNKNOWN = "trusted", "changed since it was trusted", "not trusted"
 
+WITH_FILE = "trusted: %s, as long as it stays as it is (sha256 %s…)"
+WITHOUT_FILE = "trusted: %s, as long as it has no %s"
 
-def standing(folder: str, file_bytes: bytes, environ=os.environ) -> str:
-    """How `folder` with this content of its configuration file stands: TRUSTED, CHANGED or UNKNOWN."""
+
+def standing(folder: str, file_bytes: bytes | None, environ=os.environ) -> str:
+    """How `folder` with this content of its configuration file, None: no file, stands: TRUSTED, CHANGED or UNKNOWN."""
     records = _records(environ)
     if not records or not os.path.isdir(records):
         return UNKNOWN
@@ -28,27 +31,31 @@ def standing(folder: str, file_bytes: bytes, environ=os.environ) -> str:
         record = config_file.parse(data, "") if data else {}
     except UserError:
         return UNKNOWN
-    if record.get("folder") != _real(folder):
+    if record.get("folder") != _real(folder) or "sha256" not in record:
         return UNKNOWN
     return TRUSTED if record.get("sha256") == _hash(file_bytes) else CHANGED
 
 
-def is_trusted(folder: str, file_bytes: bytes, environ=os.environ) -> bool:
-    return standing(folder, file_bytes, environ) == TRUSTED
+def trusts(folder: str, environ=os.environ) -> bool:
+    """Whether the user trusts `folder` as it is now."""
+    try:
+        data = config_file.read(os.path.join(folder, places.PROJECT_FILE))
+    except UserError:
+        return False
+    return standing(folder, data, environ) == TRUSTED
 
 
 def trust(folder: str, environ=os.environ) -> str:
-    """Trusts `folder` with its present configuration file; returns the line that tells the user.
+    """Trusts `folder` with its present configuration file, or without one; returns the line for the user.
 
-    Raises UserError when there is no file to trust, when it is broken, or when the record cannot be written.
+    Raises UserError when the file is broken, or when the record cannot be written.
     """
     path = os.path.join(folder, places.PROJECT_FILE)
     data = config_file.read(path)
-    if data is None:
-        raise config_file.failure(path, "there is no such file, so there is nothing to trust")
-    from mm import schema
+    if data is not None:
+        from mm import schema
 
-    schema.check_document(config_file.parse(data, path), path)
+        schema.check_document(config_file.parse(data, path), path)
     records = _records(environ)
     if records is None:
         raise UserError("no home folder to remember it in: set HOME or XDG_STATE_HOME", exit_code=2)
@@ -57,7 +64,9 @@ def trust(folder: str, environ=os.environ) -> str:
         _write(_record_of(folder, records), record.encode("ascii"))
     except OSError as error:
         raise config_file.failure(records, error.strerror or "cannot be written") from None
-    return "trusted: %s, as long as it stays as it is (sha256 %s…)" % (config_file.shown(path, 4096), _hash(data)[:12])
+    if data is None:
+        return WITHOUT_FILE % (config_file.shown(folder, 4096), places.PROJECT_FILE)
+    return WITH_FILE % (config_file.shown(path, 4096), _hash(data)[:12])
 
 
 def admit(given: dict, current: dict, folder: str) -> tuple:
@@ -121,7 +130,7 @@ def _record_of(folder, records):
 def _hash(data):
     import hashlib
 
-    return hashlib.sha256(data).hexdigest()
+    return None if data is None else hashlib.sha256(data).hexdigest()
 
 
 def _write(path, data):

@@ -65,7 +65,6 @@ class Code(CodeAndWebTest):
         return {"toy": {"command": [sys.executable, "-I", "-S", SERVER, json.dumps(options)], "extensions": [".toy"]}}
 
     def test_where_the_user_is_asked_a_rename_asks_and_the_rest_does_not(self):
-        self.put(".mm/config.json", "{}")
         done = support.run("--trust", cwd=self.folder, env=support.environment(HOME=self.home))
         self.assertEqual(done.returncode, 0, done.stderr)
         editor = self.editor(yolo=False, lsp=self.toy())

@@ -7,7 +7,7 @@ import os
 import stat
 import unittest
 
-from mm import config, inside, trust
+from mm import config, inside, places, trust
 from mm.errors import UserError
 from mm.keys import ANY, BY_NAME, KEYS, NO
 from tests.test_config import VALUES, Folders, nested, trust_project, write
@@ -127,6 +127,20 @@ class Untrusted(unittest.TestCase):
             self.assertEqual(len(loaded.warnings), 1)
             self.assertIn("sessions are off: a link leads .mm/sessions", loaded.warnings[0])
 
+    def test_a_file_behind_a_link_that_leaves_the_folder_is_not_read(self):
+        for content in ({"maxSteps": 5}, "root:x:0:0", "/dev/zero"):
+            with self.subTest(content):
+                folders = Folders()
+                other = content if content == "/dev/zero" else write(os.path.join(folders.home, "other.json"), content)
+                os.makedirs(os.path.dirname(folders.project_file))
+                os.symlink(other, folders.project_file)
+                loaded = folders.load()
+                self.assertEqual((loaded.max_steps, loaded.trusted, loaded.warnings),
+                                 (100, False, ("%s is not read: a link leads out of the folder" % folders.project_file,)))
+                if isinstance(content, dict):
+                    trust_project(folders)
+                    self.assertEqual(folders.load().max_steps, 5)
+
     def test_a_link_inside_the_folder_and_the_user_s_own_folder_leave_sessions_on(self):
         folders = Folders()
         os.makedirs(os.path.join(folders.project, "store"))
@@ -160,6 +174,29 @@ class Trusting(unittest.TestCase):
         self.assertIn("has changed since it was trusted, ignored: maxSteps", loaded.warnings[0])
         trust_project(self.folders)
         self.assertEqual(self.folders.load().max_steps, 501)
+
+    def test_a_folder_without_a_file_until_one_appears(self):
+        project, environ = self.folders.project, self.folders.environ
+        self.assertFalse(self.folders.load().trusts(project, environ))
+        self.assertEqual(trust_project(self.folders), "trusted: %s, as long as it has no %s" % (project, places.PROJECT_FILE))
+        loaded = self.folders.load()
+        self.assertTrue(loaded.trusts(project, environ))
+        write(self.folders.project_file, {"maxSteps": 500})
+        self.assertFalse(loaded.trusts(project, environ))
+        later = self.folders.load()
+        self.assertEqual((later.trusts(project, environ), later.max_steps), (False, 100))
+        self.assertIn("has changed since it was trusted, ignored: maxSteps", later.warnings[0])
+        os.remove(self.folders.project_file)
+        self.assertTrue(self.folders.load().trusts(project, environ))
+
+    def test_a_link_of_a_trusted_folder_without_a_file(self):
+        elsewhere = os.path.join(self.folders.home, "elsewhere")
+        os.makedirs(elsewhere)
+        os.symlink(elsewhere, os.path.join(self.folders.project, "talks"))
+        self.folders.user({"sessions": {"enabled": True, "dir": "talks"}})
+        self.assertFalse(self.folders.load().sessions_enabled)
+        trust_project(self.folders)
+        self.assertTrue(self.folders.load().sessions_enabled)
 
     def test_trust_belongs_to_the_folder_however_it_is_reached(self):
         write(self.folders.project_file, {"maxSteps": 500})
@@ -207,8 +244,6 @@ class Trusting(unittest.TestCase):
         self.assertFalse(self.folders.load().trusted)
 
     def test_what_cannot_be_trusted_says_why(self):
-        with self.assertRaisesRegex(UserError, "config.json: there is no such file, so there is nothing to trust"):
-            trust_project(self.folders)
         write(self.folders.project_file, "{")
         with self.assertRaisesRegex(UserError, "line 1, column 2"):
             trust_project(self.folders)
