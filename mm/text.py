@@ -181,11 +181,6 @@ def folded(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
-def is_note(text: str) -> bool:
-    """Whether `text` is one line in square brackets: mm's own words, not a program's output or a file."""
-    return text.startswith("[") and text.endswith("]") and "\n" not in text
-
-
 def size(count: int) -> str:
     """A number of bytes for people: `812 bytes`, `56.7 KB`, `2.3 GB`."""
     if count < 1024:

@@ -120,9 +120,6 @@ class Tables(unittest.TestCase):
     def test_fences_are_longer_than_what_they_hold(self):
         self.check(text.fence, FENCES)
 
-    def test_notes_are_told_from_output(self):
-        self.check(text.is_note, [("[no output]", True), ("[a]\n[b]", False), ("a\n\n[exit code 1]", False), ("", False)])
-
     def test_cleaning_takes_linear_time(self):
         # A quadratic expression takes minutes for these.
         for hard in ("x" * 1000000 + "\n\r", "\r" * 300000 + "x", "\x1b]" * 200000, "\x1b[" + "1;" * 300000 + "\n",

@@ -15,7 +15,8 @@ import re
 from collections import namedtuple
 
 from mm.conversation import estimate, history
-from mm.text import cut_middle, fence, is_note
+from mm.events import FAILED
+from mm.text import cut_middle, fence
 
 # Step A: the newest results stay, short ones are not worth a note, and the rest goes only when it is a good part of the
 # window, because a changed message makes the server read everything behind it again.
@@ -60,9 +61,6 @@ PLAN_HEAD = "[the plan:]"
 PLAN_OVER = ("[plan finished]", "[plan stopped")
 _FACT_OF_TOOL = {"write_file": (FILES_CHANGED, "path"), "edit_file": (FILES_CHANGED, "path"), "read_file": (FILES_READ, "path"),
                  "read_skill": (SKILLS_IN_USE, "name")}
-# How the output of a call begins, or its first line ends, that did nothing.
-_NOT_DONE = ("[not run", "[no result", "[cancelled", "[denied")
-_REJECTED = " rejected by the user]"
 # The newest names of each kind are listed.
 NAMES_LISTED = 40
 
@@ -93,7 +91,7 @@ def clear_outputs(messages: list) -> list:
 def turn_starts(messages: list) -> list:
     """The positions of the questions: what a user said, not a summary and not a note of mm's to the model."""
     return [position for position, message in enumerate(messages)
-            if message["role"] == "user" and not history.is_summary(message) and not is_note(message["content"])]
+            if message["role"] == "user" and message.get("kind") not in history.MADE_BY_MM]
 
 
 def split(messages: list, keep_turns: int):
@@ -239,12 +237,8 @@ def _add(names: dict, name) -> None:
 
 
 def _succeeded(message: dict) -> bool:
-    """Whether the call did something; by its text where the status was not kept."""
-    status = message.get("status")
-    if status:
-        return status == "completed"
-    first = message["content"].split("\n", 1)[0]
-    return not first.startswith(("[%s: " % message["name"],) + _NOT_DONE) and not first.endswith(_REJECTED)
+    """Whether the call did something."""
+    return message.get("status") != FAILED and message["content"] != history.INTERRUPTED
 
 
 def _argument(call, parameter: str):

@@ -2,13 +2,15 @@
 
 A message is a plain dict, the same in memory, in the session file and here:
 
-    {"role": "user", "content": text, "kind": "summary"?}
-    {"role": "assistant", "content": text, "reasoning": text?, "reasoningField": name?, "calls": [{"ref", "name", "arguments"}]?}
-    {"role": "tool", "call": ref, "name": tool, "content": output, and where sessions are kept: "status", "diff", "prose", "title",
-     "toolKind"}
+    {"role": "user", "content": text, "kind": "summary" or "note"?}
+    {"role": "assistant", "content": text, "kind": "note"?, "reasoning": text?, "reasoningField": name?,
+     "calls": [{"ref", "name", "arguments"}]?}
+    {"role": "tool", "call": ref, "name": tool, "content": output, "status": "completed" or "failed"?,
+     and if sessions are kept: "diff", "prose", "title", "toolKind"}
 
 `ref` is the contract's call identifier ("call_1"); `arguments` is always the text of a JSON object, because servers refuse
-every later request that holds anything else. A message of kind "summary" stands for those that a compaction took away.
+every later request that holds anything else. A message of kind "summary" stands for those that a compaction took away;
+one of kind "note" is mm's own, which neither the user nor the model has written.
 The server's own shape exists only in what `to_wire` returns.
 """
 
@@ -16,14 +18,17 @@ from __future__ import annotations
 
 import json
 
+from mm.events import FAILED
 from mm.model import call_arguments
 
 INTERRUPTED = "[no result: the turn was interrupted]"
+# Stands for an answer that was cut before its first word: many chat templates refuse two user messages in a row.
+NOTHING_SAID = "[cut]"
 
 # The fields in which servers send reasoning and take it back. The first is meant where a message names none.
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
-SUMMARY = "summary"
+SUMMARY, NOTE = MADE_BY_MM = ("summary", "note")
 # How a summary is put to the model: what it is, and where it ends.
 SUMMARY_HEAD = "[summary of the conversation so far]"
 SUMMARY_END = "[end of the summary]"
@@ -31,6 +36,16 @@ SUMMARY_END = "[end of the summary]"
 
 def user_message(text: str) -> dict:
     return {"role": "user", "content": text}
+
+
+def note(text: str) -> dict:
+    """What mm says to the model in the user's role."""
+    return dict(user_message(text), kind=NOTE)
+
+
+def nothing_said(reasoning: str = "", field: str = "") -> dict:
+    """The message of a model that said nothing, or whose answer was cut before its first word."""
+    return dict(assistant_message(NOTHING_SAID, reasoning, (), field), kind=NOTE)
 
 
 def assistant_message(text: str, reasoning: str = "", calls: list = (), field: str = "") -> dict:
@@ -47,7 +62,7 @@ def assistant_message(text: str, reasoning: str = "", calls: list = (), field: s
 
 
 def tool_message(ref: str, name: str, output: str, **shown) -> dict:
-    """`shown`: what a replay needs beside the text: "status", "diff" ({"path", "old", "new"}), "prose", "title" and "toolKind" as the
+    """`shown`: what is known beside the text: "status", "diff" ({"path", "old", "new"}), "prose", "title" and "toolKind" as the
     call was announced; None is left out."""
     message = {"role": "tool", "call": ref, "name": name, "content": output}
     message.update((key, value) for key, value in shown.items() if value)
@@ -107,7 +122,7 @@ def close_calls(messages: list, text: str) -> None:
             continue
         for call in message.get("calls") or ():
             if call["ref"] not in answered:
-                messages.append(tool_message(call["ref"], call["name"], text))
+                messages.append(tool_message(call["ref"], call["name"], text, status=FAILED, prose=True))
         return
 
 
@@ -136,6 +151,10 @@ def to_wire(system: str, messages: list) -> list:
 
 def is_summary(message: dict) -> bool:
     return message.get("kind") == SUMMARY
+
+
+def is_note(message: dict) -> bool:
+    return message.get("kind") == NOTE
 
 
 def joined(wire_message: dict, text: str) -> dict:

@@ -21,8 +21,6 @@ EMPTY_CUT_ANSWER = "the model at %s was cut before it said anything: the convers
 FULL_WINDOW = "the model at %s said nothing: the conversation fills its context window (%d tokens)"
 THOUGHT_TOO_LONG = "[you thought for too long: act now with a tool or answer]"
 ONLY_THOUGHT = "[you thought and then said nothing: act now with a tool or answer]"
-# Stands for an answer that was cut before its first word: templates want something between two user messages.
-NOTHING_SAID = "[cut]"
 # An empty answer to a prompt that takes this part of the window, or whose counts add up to a window as servers round them, is
 # the window's fault and not the model's.
 FULL_PART, LEAST_ROUND_WINDOW = 0.95, 1024
@@ -55,10 +53,11 @@ class Asking:
                 stream.cut = ONLY_THOUGHT
         finally:
             places = [self._place(call) for call in stream.calls]
-            text = stream.text if stream.text.strip() else NOTHING_SAID if stream.cut else ""
-            if text or places:
-                field = chat.reasoning_field(self._server)
-                session.messages.append(history.assistant_message(text, stream.thought, places, field))
+            said, field = stream.text if stream.text.strip() else "", chat.reasoning_field(self._server)
+            if said or places:
+                session.messages.append(history.assistant_message(said, stream.thought, places, field))
+            elif stream.cut:
+                session.messages.append(history.nothing_said(stream.thought, field))
         if stream.usage:
             session.meter.report(session.messages, stream.usage.input, stream.usage.output)
             self._agent.window.compare(stream.usage.input, guess, self._server)

@@ -52,7 +52,7 @@ class Calls:
     def run(self, place: dict, call) -> None:
         """`place`: the call as the history keeps it, under its number; `call`: what the model sent, a chat.ToolCall."""
         self._cancel.check()
-        self._cancelled = _failed(CANCELLED)
+        self._cancelled = Result.note(CANCELLED, FAILED)
         result = None
         try:
             result = self._try_unless_looping(place, call)
@@ -60,7 +60,7 @@ class Calls:
             result = self._cancelled
             raise
         except Exception:
-            result = _failed(INTERNAL_ERROR % call.name)
+            result = Result.failed(INTERNAL_ERROR % call.name)
             raise
         finally:
             self._end(place, result)
@@ -68,7 +68,7 @@ class Calls:
     def refuse(self, place: dict, call, text: str) -> None:
         """Shows a call that is not even tried, and gives it the result `text`."""
         self._announce(place["ref"], call.name, one_line(call.name), self._kind(call.name), {})
-        self._end(place, _failed(text))
+        self._end(place, Result.note(text, FAILED))
 
     def _try_unless_looping(self, place: dict, call) -> Result:
         if not self._loops:
@@ -78,7 +78,7 @@ class Calls:
         if refusal:
             title = self._title(call.name, given)
             self._announce(place["ref"], call.name, title, self._kind(call.name), json.loads(place["arguments"]))
-            return _failed(refusal)
+            return Result.note(refusal, FAILED)
         self._seconds = 0
         result = self._try(place, call)
         nudge = self._loops.after(call.name, given, result.output, self._seconds)
@@ -102,19 +102,19 @@ class Calls:
         except ToolError as problem:
             self.malformed += 1
             self._announce(ref, call.name, one_line(call.name), self._kind(call.name), json.loads(place["arguments"]))
-            return _failed(str(problem))
+            return Result.failed(str(problem))
         self.malformed = 0
         verdict = self._session.hooks.run("preToolCall", self._cancel, tool.name, values, call_id=ref)
         if verdict.denied:
             self._announce(ref, tool.name, verdicts.DENIED_TITLE % tool.name, tool.kind, values)
-            return _failed(verdicts.DENIED % verdict.reason)
+            return Result.note(verdicts.DENIED % verdict.reason, FAILED)
         if verdict.arguments is None:
             return self._make(ref, tool, values)
         try:
             values = parse_arguments(tool, verdict.arguments)
         except BadArguments as problem:
             self._announce(ref, tool.name, tool.name, tool.kind, verdict.arguments)
-            return _failed("%s\n%s" % (verdicts.ARGUMENTS_CHANGED, problem))
+            return Result.failed("%s\n%s" % (verdicts.ARGUMENTS_CHANGED, problem))
         result = self._make(ref, tool, values)
         return result._replace(output="%s\n%s" % (verdicts.ARGUMENTS_CHANGED, result.output))
 
@@ -124,13 +124,13 @@ class Calls:
             action = tool.prepare(values, self._session.workspace)
         except ToolError as problem:
             self._announce(ref, tool.name, registry.call_title(tool, values), tool.kind, values, self._paths(tool, values))
-            return _failed(str(problem))
+            return Result.failed(str(problem))
         pending = self._announce(ref, tool.name, action.title, action.kind or tool.kind, values, action.paths)
         permission = Permission(pending, action.diff, action.text)
         answer = self._session.gate.answer(permission, action.asks, self._front, self._cancel)
         if answer != ALLOW:
             self._rejections += 1
-            return _failed(rejection(tool.name, self._rejections, answer))
+            return Result.note(rejection(tool.name, self._rejections, answer), FAILED)
         self._rejections = 0
         result = self._run(ref, tool, values, action)
         plan = self._session.workspace.plan
@@ -153,7 +153,7 @@ class Calls:
         try:
             result = action.run(self._cancel, progress)
         except ToolError as problem:
-            result = _failed(str(problem))
+            result = Result.failed(str(problem))
         finally:
             progress.close()
         self._seconds = time.monotonic() - begin
@@ -161,11 +161,11 @@ class Calls:
 
     def _checked(self, ref: str, tool, values: dict, result: Result) -> Result:
         """The result as the hooks leave it."""
-        self._cancelled = result._replace(output=UNCHECKED, prose=False)
+        self._cancelled = result._replace(output=UNCHECKED, prose=True)
         verdict = self._session.hooks.run("postToolCall", self._cancel, tool.name, values, call_id=ref, output=result.output,
                                           status=result.status, duration_ms=round(self._seconds * 1000))
         if verdict.denied:
-            result = Result(verdicts.HIDDEN % verdict.reason, result.status, None, False)
+            result = Result.note(verdicts.HIDDEN % verdict.reason, result.status)
         return _with_line(result, verdict.context) if verdict.context else result
 
     def _announce(self, ref: str, name: str, title: str, kind: str, arguments: dict, paths=()) -> ToolPending:
@@ -177,10 +177,9 @@ class Calls:
         """The call's end, in the history and, if it was announced, for the front end."""
         ref = place["ref"]
         announced = self._announced if self._announced and self._announced.ref == ref else None
-        shown = {}
+        shown = {"status": result.status}
         if self._session.store:
-            diff = capped(result.diff)._asdict() if result.diff else None
-            shown = {"status": result.status, "diff": diff, "prose": result.prose}
+            shown.update(diff=capped(result.diff)._asdict() if result.diff else None, prose=result.prose)
             if announced:
                 shown.update(title=announced.title, toolKind=announced.kind)
         self._session.messages.append(history.tool_message(ref, place["name"], result.output, **shown))
@@ -212,10 +211,6 @@ class _Progress:
     def close(self) -> None:
         with self._lock:
             self._open = False
-
-
-def _failed(text: str) -> Result:
-    return Result(text, FAILED, None, False)
 
 
 def _with_line(result: Result, line: str) -> Result:

@@ -16,7 +16,7 @@ from mm import log
 from mm.cancel import Cancel, Cancelled
 from mm.conversation import estimate, history
 from mm.engine import loops, verdict as verdicts
-from mm.engine.asking import NOTHING_SAID, ONLY_THOUGHT, Asking
+from mm.engine.asking import ONLY_THOUGHT, Asking
 from mm.engine.calls import CUT, Calls
 from mm.errors import UserError
 from mm.events import Text
@@ -188,9 +188,9 @@ class _Turn:
         messages = self._session.messages
         said = messages[-1]["role"] == "assistant"
         if self._unreadable == 2 and not said:
-            messages.append(history.assistant_message(NOTHING_SAID))
+            messages.append(history.nothing_said())
         if self._unreadable == 2 or said:
-            messages.append(history.user_message(CALL_AGAIN))
+            messages.append(history.note(CALL_AGAIN))
         return self._unreadable <= 2
 
     def _go_on_after(self, note: str) -> None:
@@ -202,7 +202,7 @@ class _Turn:
         if self._repeated == REPEATED_LIMIT:
             log.line(loops.LOG_LINE % "the answer")
             self._break_off(loops.STOPPED_TEXT)
-        self._session.messages.append(history.user_message(note))
+        self._session.messages.append(history.note(note))
 
     def _sent_on_by_hook(self) -> bool:
         """Whether a turnEnd hook has sent the model on, with its reason as a message of the user's."""
@@ -212,7 +212,7 @@ class _Turn:
                                           stop_reason=END_TURN)
         if verdict.denied:
             self._sent_on += 1
-            self._session.messages.append(history.user_message(verdict.reason))
+            self._session.messages.append(history.note(verdict.reason))
         return verdict.denied
 
     def _break_off(self, line: str, stop_reason: str = END_TURN) -> None:

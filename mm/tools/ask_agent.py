@@ -65,4 +65,4 @@ def _run(name, entry, prompt, space, environ, cancel, progress):
     done = [answer.stop_reason, plural(answer.calls, "tool call")] + ([plural(answer.tokens, "token")] if answer.tokens else [])
     end = END % (name, ", ".join(done))
     status = FAILED if answer.stop_reason in GIVEN_UP else COMPLETED
-    return Result("%s\n%s" % (text, end) if text else end, status, None, True)
+    return Result("%s\n%s" % (text, end) if text else end, status, prose=True)

@@ -18,7 +18,7 @@ import time
 
 from mm import events
 from mm.secrecy import without_own
-from mm.text import LINE_LIMIT, clean_terminal, head_and_tail, is_note, one_line, plural, size
+from mm.text import LINE_LIMIT, clean_terminal, head_and_tail, one_line, plural, size
 from mm.tools.output import LIVE_CHARACTERS, Output, decode
 from mm.tools.tool import Action, Parameter, Result, Tool, ToolError
 from mm.wire import child, programs
@@ -193,7 +193,7 @@ class _Run:
                 notes.append(self._still_running())
             self._child.release()
         output = "\n\n".join(filter(None, (shown, "\n".join(notes))))
-        return Result(output, events.FAILED if stopped else events.COMPLETED, None, is_note(output))
+        return Result(output, events.FAILED if stopped else events.COMPLETED, prose=not shown)
 
     def _still_running(self):
         group = self._child.pid

@@ -61,7 +61,7 @@ def prepare(arguments, space):
             output += f"\n[note: {place.given} had changed since you read it]"
         space.edited(place.real, known, result)
         space.failed_edits.pop(place.real, None)
-        return Result(output, events.COMPLETED, diff, False)
+        return Result(output, diff=diff)
 
     return Action(files.title(NAME, place), (place.location,), True, diff, None, run)
 

@@ -10,7 +10,6 @@ import json
 import re
 import socket
 
-from mm import events
 from mm.text import clean_terminal, one_line, size
 from mm.tools import addresses, download, files
 from mm.tools.tool import Action, Result, ToolError
@@ -81,7 +80,7 @@ def _save(url, way, place, before, space, cancel):
     files.replace(NAME, place, answer.body)
     space.saw_lines(place.real, files.digest(answer.body, cancel.check), (), 1)  # the model has seen nothing of it
     saved = SAVED % (place.given, size(len(answer.body)), _type(answer.headers) or _NO_TYPE)
-    return Result(saved, events.COMPLETED, None, True)
+    return Result(saved)
 
 
 def _show(url, way, offset, space, cancel):
@@ -97,7 +96,7 @@ def _show(url, way, offset, space, cancel):
         parts.append(MORE % (rest, offset + limit))
     elif note or not answer.whole:
         parts.append(note or CUT % size(way.limits.size))
-    return Result("\n".join(parts), events.COMPLETED, None, is_page)
+    return Result("\n".join(parts), prose=is_page)
 
 
 def _fetched(url, way, cancel, unwanted):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 
-from mm import events
 from mm.peers import languages, uris
 from mm.peers.lsp import INDEXING, Refused, ServerError
 from mm.text import one_line
@@ -79,7 +78,7 @@ class _Call:
             output = getattr(self, "_" + self._name)()
         except ServerError as problem:
             raise ToolError("[lsp: %s]" % problem) from None
-        return Result(self._fitting(output), events.COMPLETED, None, self._name == "hover")
+        return Result(self._fitting(output), prose=self._name == "hover")
 
     # The actions
 
@@ -155,7 +154,7 @@ class _Call:
             workspace_edit.apply(changes, self._space)
             self._servers.changed(self._server, changes)
             output = "\n".join([RENAMED % (symbol, new, summary)] + listing)
-            return Result(self._fitting(output), events.COMPLETED, None, False)
+            return Result(self._fitting(output))
 
         paths = tuple(change.place.location for change in changes[:PATHS_TOLD])
         text = "\n".join([WOULD_RENAME % (symbol, new, summary)] + listing)

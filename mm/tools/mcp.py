@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 
-from mm import events, log
+from mm import log
 from mm.conversation import estimate
 from mm.peers.mcp import Failure
-from mm.text import clean_terminal, head_and_tail, is_note, one_line, plural, size
+from mm.text import clean_terminal, head_and_tail, one_line, plural, size
 from mm.tools import logs, registry
 from mm.tools.bash import SHOWN_LINES
 from mm.tools.input_schema import clean
@@ -102,10 +102,9 @@ def _result(answer, offer, space):
         said.insert(0, json.dumps(answer["structuredContent"], ensure_ascii=False, indent=2))
     text = clean_terminal("\n".join(said)).rstrip()
     failed = answer.get("isError") is True
-    if not text:
-        text = FAILED_SILENTLY % (offer.server.name, one_line(offer.name)) if failed else NOTHING
-    output = _shown(text, space)
-    return Result(output, events.FAILED if failed else events.COMPLETED, None, is_note(output))
+    if failed:
+        return Result.failed(_shown(text or FAILED_SILENTLY % (offer.server.name, one_line(offer.name)), space))
+    return Result(_shown(text, space)) if text else Result.note(NOTHING)
 
 
 def _part(part):

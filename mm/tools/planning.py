@@ -6,7 +6,7 @@ each change is told to the front end.
 
 from __future__ import annotations
 
-from mm.events import COMPLETED, PlanChanged
+from mm.events import PlanChanged
 from mm.text import folded, one_line
 from mm.tools.tool import Action, Result, ToolError
 
@@ -135,7 +135,7 @@ def prepare(arguments, space):
             space.plan.acted()
         if action != SHOW:
             space.front.emit(PlanChanged(space.plan.entries() if space.plan else ()))
-        return Result(output, COMPLETED, None, True)
+        return Result(output, prose=True)
 
     return Action(f"{NAME}: {action}", (), action != SHOW, None, _told(action, arguments), run)
 

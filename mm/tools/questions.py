@@ -37,9 +37,9 @@ def _run(space, message, questions, cancel):
     if answer.action == ACCEPTED:
         lines = [ANSWER % (number, question["question"], _said(question, answer.content.get(f"q{number}")))
                  for number, question in enumerate(questions, 1)]
-        return Result("\n".join(lines), COMPLETED, None, True)
+        return Result("\n".join(lines), prose=True)
     said = {DECLINED: USER_DECLINED, FORM_CANCELLED: USER_CANCELLED}.get(answer.action, NOBODY)
-    return Result(said, FAILED if said is NOBODY else COMPLETED, None, True)
+    return Result.note(said, FAILED if said is NOBODY else COMPLETED)
 
 
 def _checked(given, number):

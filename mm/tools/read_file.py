@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mm import events
-from mm.text import LINE_LIMIT, cut_line, is_note, plural
+from mm.text import LINE_LIMIT, cut_line, plural
 from mm.tools.tool import SHOWN, Action, Parameter, Result, Tool, ToolError
 
 NAME = "read_file"
@@ -20,8 +19,7 @@ def prepare(arguments, space):
     offset, limit = arguments.get("offset", 1), arguments.get("limit", LINES)
 
     def run(cancel, progress):
-        output = _read(space, place, offset, limit if limit > 0 else LINES, cancel)
-        return Result(output, events.COMPLETED, None, is_note(output))
+        return Result(_read(space, place, offset, limit if limit > 0 else LINES, cancel))
 
     return Action(files.title(NAME, place), (place.location,), False, None, None, run)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from itertools import islice
 
-from mm import events
 from mm.skills import catalogue
 from mm.text import one_line
 from mm.tools.tool import SHOWN, Action, Parameter, Result, Tool, ToolError
@@ -60,7 +59,7 @@ def _run(skill, space):
     else:
         output = _text(skill, space)
         space.skills_read.add(skill.name)
-    return Result(output, events.COMPLETED, None, True)
+    return Result(output, prose=True)
 
 
 def _text(skill, space):

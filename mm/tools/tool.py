@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from mm.events import COMPLETED, FAILED
+
 # `kind` is ACP's tool kind: "execute", "read", "edit", "fetch", "other". `parameters` is a tuple of Parameter.
 # `subject` names the parameter that the title shows ("bash: ls -la"), or makes that text of the arguments. `schema` is None, or a
 # JSON Schema that is sent to the model in the place of `parameters`: a tool from elsewhere, which checks its arguments itself.
@@ -34,10 +36,23 @@ Action = namedtuple("Action", "title paths asks diff text run kind")
 Action.__new__.__defaults__ = (None,)
 ALWAYS = "always"
 
-# `output` is what the model reads; `status` events.COMPLETED or FAILED; `diff` an events.Diff or None; `prose` as in
-# events.ToolEnded.
-Result = namedtuple("Result", "output status diff prose")
 
+class Result(namedtuple("Result", "output status diff prose", defaults=(COMPLETED, None, False))):
+    """What became of a call. `output` is what the model reads; `status` events.COMPLETED or FAILED; `diff` an events.Diff or
+    None; `prose` as in events.ToolEnded: whoever makes the text says so, because a program's output may look like anything.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def note(cls, text: str, status: str = COMPLETED) -> Result:
+        """mm's own words, which quote nobody: a name or a message from elsewhere could be Markdown."""
+        return cls(text, status, None, True)
+
+    @classmethod
+    def failed(cls, text: str) -> Result:
+        """Why there is no result, as a ToolError says it."""
+        return cls(text, FAILED)
 
 # What a result shows of a file, in characters, where the model's window is not smaller.
 SHOWN = 40000

@@ -37,7 +37,7 @@ def prepare(arguments, space):
         space.saw_whole(place.real, digest)
         space.failed_edits.pop(place.real, None)
         verb = "created" if before is None else "wrote"
-        return Result(f"[{verb} {place.given}: {plural(written.count, 'line')}]", events.COMPLETED, diff, True)
+        return Result(f"[{verb} {place.given}: {plural(written.count, 'line')}]", diff=diff)
 
     return Action(files.title(NAME, place), (place.location,), True, diff, None, run)
 

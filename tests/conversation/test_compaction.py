@@ -82,7 +82,7 @@ class Split(unittest.TestCase):
         self.assertIsNone(split([], 0))
 
     def test_a_note_to_the_model_is_no_turn(self):
-        messages = [user("1"), says(), user("2"), says(), user("[act now]")] + groups(2)
+        messages = [user("1"), says(), user("2"), says(), history.note("[act now]")] + groups(2)
         self.assertEqual(split(messages, 1).kept, messages[2:])
         self.assertEqual(split_long_turn(messages, 1).kept, [messages[2]] + messages[-2:])
 
@@ -196,8 +196,7 @@ class Facts(unittest.TestCase):
             "[the plan:]", "1 ✓ read", "[plan: 1 of 2 done]"])
 
     def test_what_did_not_happen_is_no_fact(self):
-        for output, more in (("[write_file: no]", {}), ("[write_file rejected by the user]", {}), ("[not run: x]", {}),
-                             ("[cancelled by the user]", {}), ("[denied by a hook: x]", {}), ("fine", {"status": "failed"})):
+        for output, more in (("fine", {"status": "failed"}), (history.INTERRUPTED, {})):
             with self.subTest(output):
                 self.assertEqual(facts(self.call(1, "write_file", '{"path": "a"}', output, **more)), [])
         self.assertEqual(facts(self.call(1, "write_file", "{}")), [])

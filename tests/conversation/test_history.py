@@ -60,7 +60,7 @@ class CloseCalls(unittest.TestCase):
     def test_only_the_unanswered_calls_get_the_text(self):
         messages = [ASKED, TWO, tool_message("call_1", "bash", "a")]
         history.close_calls(messages, "[x]")
-        self.assertEqual(messages[3:], [tool_message("call_2", "bash", "[x]")])
+        self.assertEqual(messages[3:], [tool_message("call_2", "bash", "[x]", status="failed", prose=True)])
 
     def test_nothing_to_close(self):
         messages = [ASKED, assistant_message("done")]

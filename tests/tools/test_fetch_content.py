@@ -434,7 +434,7 @@ class Saving(FetchTest):
         self.assertEqual(action.text, "save %s\nas %s" % (self.web.url("/page"), self.path("new/page.html")))
         self.assertEqual(self.web.heads, [])
         result = action.run(Cancel(), None)
-        self.assertEqual((result.output, result.status, result.prose), ("[saved new/page.html: 68 bytes, text/html]", events.COMPLETED, True))
+        self.assertEqual((result.output, result.status, result.prose), ("[saved new/page.html: 68 bytes, text/html]", events.COMPLETED, False))
         self.assertEqual(self.get("new/page.html"), PAGE)
         self.assertEqual(self.fetch(self.web.url(), output="a.pdf"), "[saved a.pdf: 8 bytes, application/pdf]")
 

@@ -90,12 +90,12 @@ class Shown(ToolTest):
         self.assertEqual(self.output("read_file", path="a.png"),
                          "[read_file: a.png is binary (image/png, 12.3 KB); use bash to look at it]")
 
-    def test_the_result_is_completed_and_only_notes_are_prose(self):
+    def test_no_result_is_prose(self):
         self.put("f", "[a line]\n")
         result = self.run_tool("read_file", path="f")
         self.assertEqual((result.status, result.diff, result.prose), (events.COMPLETED, None, False))
         self.put("f", "")
-        self.assertTrue(self.run_tool("read_file", path="f").prose)
+        self.assertFalse(self.run_tool("read_file", path="f").prose)
 
     def test_it_never_asks(self):
         self.put("f", "x")

@@ -50,7 +50,7 @@ class Written(ToolTest):
 
     def test_a_new_file_with_its_parents(self):
         result = self.run_tool("write_file", path="a/b/c.txt", content="one\ntwo")
-        self.assertEqual((result.output, result.status, result.prose), ("[created a/b/c.txt: 2 lines]", events.COMPLETED, True))
+        self.assertEqual((result.output, result.status, result.prose), ("[created a/b/c.txt: 2 lines]", events.COMPLETED, False))
         self.assertEqual(result.diff, events.Diff(self.path("a/b/c.txt"), None, "one\ntwo"))
         self.assertEqual(self.get("a/b/c.txt"), b"one\ntwo")
         self.assertEqual(os.listdir(self.path("a/b")), ["c.txt"])

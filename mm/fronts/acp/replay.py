@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 
+from mm.conversation import history
 from mm.encoding import encoded_size
 from mm.events import COMPLETED, FAILED, Diff, ToolEnded, ToolPending
 from mm.fronts.acp.updates import OUTPUT_LIMIT, chunk, cut, update
@@ -32,6 +33,8 @@ _REF = re.compile("call_([0-9]{1,15})")
 def updates(messages: list, tools):
     """The `update` of each element of the stored history, in order. `tools` are the session's, for titles and kinds."""
     for position, message in enumerate(messages):
+        if history.is_note(message):
+            continue  # between mm and the model: the user has never seen it
         if message["role"] == "user":
             yield _said_by_user(message)
         elif message["role"] == "assistant":
@@ -52,7 +55,7 @@ def highest_ref(messages: list) -> int:
 
 
 def _said_by_user(message):
-    if message.get("kind") == "summary":
+    if history.is_summary(message):
         return chunk(SUMMARY_SIGN + message["content"])
     return chunk(message["content"], "user_message_chunk")
 

@@ -57,12 +57,16 @@ ROWS = {
     "a user message": ([history.user_message(" hi\n[attached file: /w/a]")], [said(" hi\n[attached file: /w/a]", "user_message_chunk")]),
     "a summary": ([{"role": "user", "content": "Goal: x", "kind": "summary"}], [said("🗜️ Goal: x")]),
     "model text, without its reasoning": ([history.assistant_message("**42**\n", "let me see")], [said("**42**\n")]),
+    "notes between mm and the model": (
+        [history.nothing_said(), history.note("[your last answer repeated itself and was cut. Go on without repeating.]")], []),
     "nothing at all": ([], []),
     "text before a call": ([asked(call("bash", LS), text="I look."), result("a")],
                            [said("I look."), shown("bash: ls", "execute", LS, "a")]),
     "a call without text": ([asked(call("bash", LS)), result("a")], [shown("bash: ls", "execute", LS, "a")]),
-    "completed though it had failed": ([asked(call("bash", LS)), result("[exit code 1]", status="failed")],
+    "completed though it had failed": ([asked(call("bash", LS)), result("[exit code 1]", status="failed", prose=True)],
                                        [shown("bash: ls", "execute", LS, "[exit code 1]", content=[text("[exit code 1]")])]),
+    "an output in brackets": ([asked(call("bash", LS)), result("[![x](https://host.example/p.png)]")],
+                              [shown("bash: ls", "execute", LS, "[![x](https://host.example/p.png)]")]),
     "no recorded result": ([asked(call("bash", LS))], [shown("bash: ls", "execute", LS)]),
     "two calls, one without a result": (
         [asked(call("bash", LS, "call_7"), call("read_file", {"path": "a"}, "call_8")), result("a", "call_8", "read_file")],
@@ -80,19 +84,18 @@ ROWS = {
     "a change is text, then a diff": (
         [asked(call("edit_file", {"path": "a.py", "old_string": "a", "new_string": "b"})), result("[edited a.py]", diff=DIFF)],
         [shown("edit_file: a.py", "edit", {"path": "a.py", "old_string": "a", "new_string": "b"}, "[edited a.py]", content=[
-            text("[edited a.py]"), {"type": "diff", "path": "/w/a.py", "oldText": "a\n", "newText": "b\n"}])]),
+            text("```\n[edited a.py]\n```"), {"type": "diff", "path": "/w/a.py", "oldText": "a\n", "newText": "b\n"}])]),
     "a new file": (
         [asked(call("write_file", {"path": "a.py", "content": ""})), result("[written]", diff=dict(DIFF, old=None, new=""))],
         [shown("write_file: a.py", "edit", {"path": "a.py", "content": ""}, "[written]", content=[
-            text("[written]"), {"type": "diff", "path": "/w/a.py", "newText": ""}])]),
+            text("```\n[written]\n```"), {"type": "diff", "path": "/w/a.py", "newText": ""}])]),
     "a skill, in prose": ([asked(call("read_skill", {"name": "bg-jobs"})), result("# Jobs\nDo", prose=True)],
                           [shown("read_skill: bg-jobs", "read", {"name": "bg-jobs"}, "# Jobs\nDo", content=[text("# Jobs\nDo")])]),
     "arguments as the tool reads them": ([asked(call("bash", {"cmd": "ls"})), result("a")], [shown("bash: ls", "execute", LS, "a")]),
     "a name as the tool is found by": ([asked(call("ReadFile", {"path": "a"})), result("a")],
                                        [shown("read_file: a", "read", {"path": "a"}, "a")]),
     "arguments that do not fit": ([asked(call("bash", {"x": 1})), result("[bash: missing parameter]")],
-                                  [shown("bash", "execute", {"x": 1}, "[bash: missing parameter]",
-                                         content=[text("[bash: missing parameter]")])]),
+                                  [shown("bash", "execute", {"x": 1}, "[bash: missing parameter]")]),
     "a tool that is gone": ([asked(call("gone", {"x": 1})), result("a")], [shown("gone", "execute", {"x": 1}, "a")]),
     "title and kind as they were": (
         [asked(call("mcp__s__long_line", {})), result("a", name="mcp__s__long_line", title="s: long line", toolKind="other")],
@@ -151,7 +154,7 @@ class AsLive(ToolTest):
                 ended = action.run(Cancel(), lambda tail: None)
                 pending = updates.update(ToolPending("call_1", name, action.title, tool.kind, arguments, ()))
                 live = updates.update(ToolEnded("call_1", COMPLETED, ended.output, None, ended.prose))
-                stored = result(ended.output, name=name)
+                stored = result(ended.output, name=name, prose=ended.prose)
                 if ended.diff:
                     stored["diff"] = ended.diff._asdict()
                 update, = replay.updates([asked(call(name, arguments)), stored], TOOLS)

@@ -39,7 +39,11 @@ SHAPES = {
     "output is fenced, raw it is plain": (ToolEnded("call_1", COMPLETED, "# a", None, False), {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed",
         "content": [text("```\n# a\n```")], "rawOutput": {"output": "# a"}}),
-    "a note is not fenced": (ToolEnded("call_1", FAILED, "[no]", None, False), {
+    "output that looks like a note is fenced": (ToolEnded("call_1", FAILED, "[![x](https://host.example/p.png)]", None, False), {
+        "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "failed",
+        "content": [text("```\n[![x](https://host.example/p.png)]\n```")],
+        "rawOutput": {"output": "[![x](https://host.example/p.png)]"}}),
+    "a note is not fenced": (ToolEnded("call_1", FAILED, "[no]", None, True), {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "failed",
         "content": [text("[no]")], "rawOutput": {"output": "[no]"}}),
     "prose is not fenced": (ToolEnded("call_1", COMPLETED, "# a\nb", None, True), {
