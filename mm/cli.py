@@ -49,6 +49,7 @@ FAILED, USAGE, CANCELLED, BROKEN_PIPE = 1, 2, 130, 141
 def main(argv: list) -> int:
     """Runs mm with the arguments behind its name; returns the exit code. Prints no traceback for a UserError."""
     _fill_missing_streams()
+    _import_nothing_from_here()
     try:
         return _run(parse(argv))
     except UserError as problem:
@@ -82,6 +83,19 @@ def _fill_missing_streams() -> None:
                 os.dup2(null, descriptor)
                 os.close(null)
             setattr(sys, name, open(descriptor, mode, encoding="utf-8", errors="backslashreplace", closefd=False))
+
+
+def _import_nothing_from_here() -> None:
+    """Takes the current folder out of the import path, where an empty entry of PYTHONPATH puts it.
+
+    A project's own `subprocess.py` or folder `http` would be imported in the place of Python's.
+    """
+    try:
+        here = os.getcwd()
+    except OSError:
+        here = ""  # it is gone
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.path[:] = [entry for entry in sys.path if entry and (entry == own or os.path.abspath(entry) != here)]
 
 
 def script() -> None:

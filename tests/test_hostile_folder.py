@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import unittest
 
 from tests import support
@@ -43,6 +45,26 @@ class AHostileFolder(unittest.TestCase):
         path = os.pathsep.join([".", "", self.folder, os.environ["PATH"]])
         self.ask(("read_file", {"path": "unknown.txt"}), ("bash", {"command": "echo ok"}), PATH=path)
         self.assertIn("ok", self.result())
+        self.assertFalse(os.path.exists(marker))
+
+    def test_modules_of_the_project_are_not_imported(self):
+        for name in ("subprocess", "select", "email", "difflib"):
+            self.put("project/%s.py" % name, "open(%r, 'w')" % os.path.join(self.root, "started"))
+        command = [sys.executable, support.pyz(), "-p", "go"]
+        environ = support.environment(MM_URL=self.server.url, MM_MODEL="m", PYTHONPATH=":/nowhere")
+        done = subprocess.run(command, cwd=self.folder, env=environ, stdin=subprocess.DEVNULL, capture_output=True)
+        self.assertEqual((done.stdout, os.path.exists(os.path.join(self.root, "started"))), (b"done\n", False))
+
+    def test_a_missing_file_starts_no_git(self):
+        # Wherever it is found: what a repository's configuration makes git run cannot be switched off key by key.
+        marker = os.path.join(self.root, "started")
+        self.put("bin/git", "#!/bin/sh\necho git >> %s\n" % marker, 0o755)
+        self.put("project/.git/config", "[core]\n\tfsmonitor = touch %s\n" % marker)
+        path = os.path.join(self.root, "bin") + os.pathsep + os.environ["PATH"]
+        self.put("project/deep/main.py", "x")
+        for name, more in (("read_file", {}), ("edit_file", {"old_string": "a", "new_string": "b"})):
+            self.ask((name, {"path": "mian.py", **more}), PATH=path)
+            self.assertEqual(self.result(), "[%s: mian.py does not exist. Similar: deep/main.py]" % name)
         self.assertFalse(os.path.exists(marker))
 
     def test_instructions_behind_a_link_stay_there(self):

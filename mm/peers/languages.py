@@ -7,7 +7,9 @@ look into a folder is bounded, and takes some milliseconds.
 from __future__ import annotations
 
 import os
-from collections import deque, namedtuple
+from collections import namedtuple
+
+from mm import walk
 
 # `markers` are the files whose folder is the root of a project; `commands` the command lines to try, in order; `extensions` maps
 # an extension to the protocol's languageId. Where `marked`, the language is only there below a marker. `options` go with
@@ -19,7 +21,6 @@ Found = namedtuple("Found", "name argv extensions markers marked options")
 
 # The look into a folder goes through so many entries, so many levels deep.
 ENTRIES, DEPTH = 5000, 6
-_NOT_ENTERED = ("node_modules", "__pycache__", "venv", "site-packages")
 
 
 def _language(name, markers, commands, extensions, marked=False, options=None):
@@ -91,7 +92,7 @@ def _first(commands, find):
 def present(folder: str, extensions) -> dict:
     """The extensions that files in `folder` have, each with the first such file, those nearest to the top first."""
     found = {}
-    for entry in _entries(folder):
+    for entry in walk.entries(folder, ENTRIES, DEPTH):
         extension = os.path.splitext(entry.name)[1]
         if extension in extensions:
             found.setdefault(extension, entry.path)
@@ -101,7 +102,7 @@ def present(folder: str, extensions) -> dict:
 def sources(folder: str, extensions) -> dict:
     """The files in `folder` that have these extensions, each with its state()."""
     found = {}
-    for entry in _entries(folder):
+    for entry in walk.entries(folder, ENTRIES, DEPTH):
         if os.path.splitext(entry.name)[1] in extensions:
             try:
                 if entry.is_file(follow_symlinks=False):
@@ -114,28 +115,6 @@ def sources(folder: str, extensions) -> dict:
 def state(status) -> tuple:
     """What differs when a file has changed."""
     return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _entries(folder):
-    """What lies in `folder`, what is nearest to the top first: ENTRIES of it, DEPTH levels deep."""
-    looked_at, folders = 0, deque([(folder, 0)])
-    while folders and looked_at < ENTRIES:
-        where, depth = folders.popleft()
-        try:
-            with os.scandir(where) as entries:
-                for entry in entries:
-                    looked_at += 1
-                    if looked_at > ENTRIES:
-                        break
-                    yield entry
-                    if depth < DEPTH and _entered(entry):
-                        folders.append((entry.path, depth + 1))
-        except OSError:
-            continue  # it may not be read, or is gone
-
-
-def _entered(entry) -> bool:
-    return not entry.name.startswith(".") and entry.name not in _NOT_ENTERED and entry.is_dir(follow_symlinks=False)
 
 
 def root_of(path: str, markers, folders) -> str | None:

@@ -1,18 +1,18 @@
-"""Names like one that does not exist, for the model that guessed a path."""
+"""Names like one that does not exist, for the model that guessed a path. Only the file system is asked."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 
+from mm import walk
 from mm.cancel import Cancel
 from mm.text import replace_surrogates
-from mm.wire import child
 
 # At most so many names are offered, and so many compared.
 OFFERED = 3
 _COMPARED, _AT_ONCE = 5000, 100
-_GIT_SECONDS = 1
+# The look below the session's folder: so many entries, so many levels deep.
+_ENTRIES, _DEPTH = 20_000, 12
 
 
 def missing(tool_name: str, place, cwd: str, cancel: Cancel) -> str:
@@ -26,7 +26,7 @@ def similar(place, cwd: str, cancel: Cancel) -> list:
     """Up to three paths, relative to `cwd` where they are below it, whose names are like the one asked for."""
     wanted = os.path.basename(place.real).lower()
     paths = {}  # name in small letters -> paths
-    for path in _neighbours(place, cwd) + _tracked(cwd, cancel):
+    for path in _candidates(os.path.dirname(place.real), os.path.realpath(cwd)):
         cancel.check()
         known = paths.setdefault(os.path.basename(path).lower(), [])
         if len(known) < OFFERED and path not in known:
@@ -37,6 +37,16 @@ def similar(place, cwd: str, cancel: Cancel) -> list:
     return [path for name in close for path in paths[name]][:OFFERED]
 
 
+def _candidates(folder, cwd):
+    """What is in the folder of the missing file, in alphabetical order, then the files below the session's folder."""
+    below = cwd.rstrip(os.sep) + os.sep
+    for entry in sorted(walk.entries(folder, _ENTRIES, 0), key=lambda entry: entry.name):
+        yield entry.path[len(below):] if entry.path.startswith(below) else entry.path
+    for entry in walk.entries(cwd, _ENTRIES, _DEPTH):
+        if not entry.is_dir(follow_symlinks=False):
+            yield entry.path[len(below):]
+
+
 def _close(wanted, names, cancel):
     """difflib.get_close_matches, a few names at a time."""
     import difflib
@@ -45,32 +55,3 @@ def _close(wanted, names, cancel):
         cancel.check()
         best = difflib.get_close_matches(wanted, best + names[first:first + _AT_ONCE], OFFERED)
     return best
-
-
-def _neighbours(place, cwd):
-    folder = os.path.dirname(place.real)
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return []
-    below = os.path.realpath(cwd).rstrip(os.sep) + os.sep
-    paths = (os.path.join(folder, name) for name in names)
-    return [path[len(below):] if path.startswith(below) else path for path in paths]
-
-
-def _tracked(cwd, cancel):
-    """What git knows below `cwd`. The program that a repository may name in core.fsmonitor is not run."""
-    command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z"]
-    try:
-        git = child.start(command, cwd=cwd, stdout=subprocess.PIPE)
-    except OSError:
-        return []
-    try:
-        with cancel.on_cancel(git.kill):
-            listed = git.process.communicate(timeout=_GIT_SECONDS)[0]
-        cancel.check()
-    except subprocess.TimeoutExpired:
-        return []
-    finally:
-        git.end()
-    return [path for path in os.fsdecode(listed).split("\0") if path]
