@@ -129,7 +129,7 @@ class Hooks:
             given["MM_TOOL"] = tool
         if tool == "bash":
             given["MM_COMMAND"] = message["input"].get("command")
-        if tool in FILE_TOOLS:
+        if tool in FILE_TOOLS or tool == "lsp":
             given["MM_PATH"] = self._path(tool, message["input"].get("path"))
         for name, value in given.items():
             if isinstance(value, str):

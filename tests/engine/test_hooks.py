@@ -443,7 +443,7 @@ TOUCHING = ("rm x", "ls; rm x", "ls && rm x", "ls || rm x", "ls & rm x", "ls | x
 
 
 class TheExamples(HookTest):
-    """The two of docs/hooks.md, as pasted from there."""
+    """Those of docs/hooks.md, as pasted from there."""
 
     @classmethod
     def setUpClass(cls):
@@ -498,6 +498,32 @@ class TheExamples(HookTest):
         for tool, is_denied in (("read_file", False), ("write_file", True), ("mcp__x__y", True)):
             self.assertEqual(subject.run("preToolCall", Cancel(), tool, {"path": "x"}).denied, is_denied, tool)
         self.assertEqual(self.logged, [])
+
+
+    def test_read_in_the_folder_fetch_from_named_hosts(self):
+        subject, _ = self.example("read in")
+        outside = os.path.join(self.home, "key")
+        self.write(outside, "secret")
+        self.write(os.path.join(self.folder, "a"), "")
+        os.symlink(outside, os.path.join(self.folder, "link"))
+        os.symlink(self.home, os.path.join(self.folder, "way"))
+        up = os.path.relpath(outside, self.folder)
+        for path, allowed in (("a", True), ("./b/../a", True), ("new/x", True), (".", True), ("@a", True), (os.path.join(self.folder, "a"), True),
+                              (outside, False), (up, False), ("@" + up, False), ("link", False), ("way/key", False), ("way", False),
+                              ("~/key", False), ("..", False), ("/", False), (self.folder + "-twin/x", False), ("", False), (None, False),
+                              (7, False), ("a\0b", False), ("x" * 9000, False)):
+            for tool in ("read_file", "lsp"):
+                with self.subTest(tool=tool, path=path):
+                    given = {"path": path} if path is not None else {}
+                    expected = allowed or tool == "lsp" and not path
+                    self.assertEqual(subject.run("preToolCall", Cancel(), tool, given).denied, not expected)
+        for url, allowed in (("https://docs.python.org/3/?q=x", True), ("https://DOCS.python.org", True), ("http://docs.python.org", False),
+                             ("https://docs.python.org.host.example/", False), ("https://docs.python.org@host.example/", False),
+                             ("https://host.example/#https://docs.python.org", False), ("https://[", False), ("", False), (None, False), (7, False)):
+            with self.subTest(url):
+                given = {"url": url} if url is not None else {}
+                self.assertEqual(subject.run("preToolCall", Cancel(), "fetch_content", given).denied, not allowed)
+        self.assertFalse(subject.run("preToolCall", Cancel(), "bash", {"command": "cat " + outside}).denied)
 
 
 class ThePage(unittest.TestCase):
