@@ -7,7 +7,7 @@
     Llama            <|python_tag|>{…} or <|python_tag|>f(x=…); bare or fenced JSON that is the whole answer
     DeepSeek         <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME and fenced JSON, or NAME<｜tool▁sep｜>{…}
                      <｜DSML｜invoke name="…"><｜DSML｜parameter name="…" string="true">…, with other bars too
-    gpt-oss          <|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>
+    gpt-oss          <|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>, or without these tokens
     Gemma            <|tool_call>call:NAME{k:<|"|>v<|"|>}<tool_call|>, or Python in a fence named tool_code
     LM Studio        [TOOL_REQUEST]{…}[END_TOOL_REQUEST]
 
@@ -20,9 +20,10 @@ import json
 import re
 
 from mm.events import Text, Thought
+from mm.model import headless
 from mm.model.markup import (Disproved, Source, before, calls_in, decoded, is_next, json_value, name, needed, one_of, raw_value,
                              space, until)
-from mm.model.openers import DEEPSEEK, DSML, deepseek, dsml
+from mm.model.openers import DEEPSEEK, DSML, HEADERS, RECIPIENTS, deepseek, dsml
 
 def _any(*literals: str):
     return re.compile("|".join(map(re.escape, literals)))
@@ -69,7 +70,7 @@ def read(source: Source, opener: str):
     `opener` is a key of FORMATS, taken already, or "", where the text itself may be a call in JSON.
     """
     found = yield from FORMATS[opener](source, opener)
-    closed = isinstance(found, list)
+    closed = isinstance(found, list) or isinstance(found, headless.Messages) and found.calls is not None
     while closed:
         yield from space(source)
         closed = yield from one_of(source, _CLOSERS)
@@ -349,5 +350,7 @@ def _may_be_bare(head: str) -> bool:
 FORMATS = {"": _bare, "<tool_call>": _tool_call, "<function=": _functions, "[TOOL_CALLS]": _mistral, "[TOOL_REQUEST]": _lmstudio,
            "<|python_tag|>": _python_tag, "<|tool_call>": _gemma, "```tool_code": _tool_code,
            "<|channel|>": _harmony, "<|start|>": _harmony}
+FORMATS.update(dict.fromkeys(HEADERS, headless.messages))
+FORMATS.update(dict.fromkeys(RECIPIENTS, headless.calls))
 FORMATS.update(dict.fromkeys(DEEPSEEK, _deepseek_calls))
 FORMATS.update(dict.fromkeys(DSML, _dsml_calls))

@@ -16,8 +16,8 @@ from collections import namedtuple
 
 from mm.events import Text, Thought
 from mm.model.fences import Lines
-from mm.model.openers import (AT_LINE, AT_LINE_PREFIXES, HARMONY, HARMONY_ENDS, IN_LINE, IN_LINE_PREFIXES, LONE_ENDS, LONGEST, THINK,
-                              prefixes)
+from mm.model.openers import (AT_LINE, AT_LINE_PREFIXES, HARMONY, HARMONY_ENDS, HEADERS, IN_LINE, IN_LINE_PREFIXES, LONE_ENDS,
+                              LONGEST, START_PREFIXES, THINK, prefixes)
 
 # All that this answer has said as Text until now was reasoning: its beginning was left to the model's template.
 Misread = namedtuple("Misread", "")
@@ -30,6 +30,9 @@ _MOST_BEHIND = 4096
 
 # A model that goes on with the result of its own call has made it up, and what it calls next comes of that.
 _INVENTED = re.compile(r"<tool_response|<\|tool_response|\[TOOL_RESULTS\]")
+
+# The header of gpt-oss's next message stands right at the end of its reasoning.
+_HEADER_IN_LINE = re.compile(r"(?=assistant(?:commentary|analysis)? to=)")
 
 # A line's end with the whitespace behind it, or a bracket. It begins with a set because the search is quicker then.
 _POINT = re.compile(r"[<\[\r\n](?:(?<=[\r\n])\s*)?")
@@ -196,6 +199,9 @@ class Reader:
         if self._lines.fence or before == "`":
             return False
         starts_line = self._lines.starts
+        fresh = self._starts and not (self.spoke or self._pending or self._bare_tried)
+        if fresh and text.startswith(HEADERS, at):
+            return next(header for header in HEADERS if text.startswith(header, at))
         openers = AT_LINE if starts_line else IN_LINE
         if text.startswith(openers, at):
             opener = next(opener for opener in openers if text.startswith(opener, at))
@@ -210,10 +216,10 @@ class Reader:
                 self._spoken_of = self._spoken_of or bool(before) and before in "\"'("
                 return opener if self._harmony or starts_line or not self._spoken_of else False
             return opener if self._calls else False
-        if not ended and len(text) - at <= LONGEST and text[at:] in (AT_LINE_PREFIXES if starts_line else IN_LINE_PREFIXES):
+        beginnings = START_PREFIXES if fresh else AT_LINE_PREFIXES if starts_line else IN_LINE_PREFIXES
+        if not ended and len(text) - at <= LONGEST and text[at:] in beginnings:
             return None
-        bare = self._calls and self._starts and not (self.spoke or self._pending or self._bare_tried)
-        return "" if bare and text[at:at + 1] in ("{", "[", "`") else False
+        return "" if fresh and self._calls and text[at:at + 1] in ("{", "[", "`") else False
 
     def _lone_end(self, tag: str, before: str, behind: str, ended: bool):
         """The end of reasoning whose beginning the template had written, as `_opener` returns it: not where it is spoken of."""
@@ -263,6 +269,8 @@ class Reader:
         self._attempt = None
         if isinstance(found, list):
             self._pend(_Found(self._gap, raw, found))
+        elif isinstance(found, tuple):
+            self._take_messages(found, raw)
         elif found:
             self._harmony = True
             self._leave_gap(self._gap)
@@ -281,6 +289,22 @@ class Reader:
                 self._starts = self._drops_space = False
                 self._say(raw)
         return source.at
+
+    def _take_messages(self, found, raw: str) -> None:
+        """Says the messages of gpt-oss that came without their tokens, found as mm.model.headless.Messages."""
+        gap = self._gap
+        if found.said or found.calls is None:
+            self._leave_gap(gap)
+            gap = ""
+        for kind, text in found.said:
+            if kind is Thought:
+                self._think(text)
+            else:
+                self._say(text)
+        if found.calls is None:
+            self._starts = self._drops_space = True
+        else:
+            self._pend(_Found(gap, raw[found.length:], found.calls))
 
     def _pend(self, found: _Found) -> None:
         self._flush()
@@ -392,5 +416,5 @@ class Reader:
 def recovered(text: str, tools) -> list:
     """The calls in a text that is complete, by the same rules."""
     reader = Reader(tools)
-    reader.feed(text, [])
+    reader.feed(_HEADER_IN_LINE.sub("\n", text), [])
     return reader.end([])

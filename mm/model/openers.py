@@ -19,8 +19,11 @@ def dsml(what: str, slash: str = "") -> tuple:
     return tuple("<%s%sDSML%s%s" % (slash, bar, bar, what) for bar in _BARS)
 
 
+# What is left of gpt-oss's headers without their tokens (mm.model.headless): where an answer begins, and where a line does.
+HEADERS = ("analysis", "commentary", "assistant")
+RECIPIENTS = ("commentary to=", "assistantcommentary to=", "assistant to=", "analysis to=", "assistantanalysis to=")
 # Of these only the beginning of a line counts; the others are made of tokens that no text has.
-LINE_OPENERS = ("<tool_call>", "<function=", "[TOOL_REQUEST]", "```tool_code")
+LINE_OPENERS = ("<tool_call>", "<function=", "[TOOL_REQUEST]", "```tool_code", *RECIPIENTS)
 # What begins a message of gpt-oss, and what ends one: nothing in itself, once a header was there.
 HARMONY, HARMONY_ENDS = ("<|channel|>", "<|start|>"), ("<|end|>", "<|return|>", "<|call|>")
 DEEPSEEK, DSML = deepseek("tool_calls_begin") + deepseek("tool_calls") + deepseek("tool_call_begin"), dsml("")
@@ -43,4 +46,5 @@ def prefixes(openers) -> frozenset:
 
 
 IN_LINE_PREFIXES, AT_LINE_PREFIXES = prefixes(IN_LINE), prefixes(AT_LINE)
+START_PREFIXES = AT_LINE_PREFIXES | prefixes(HEADERS)
 LONGEST = max(map(len, AT_LINE_PREFIXES))

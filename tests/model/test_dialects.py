@@ -156,6 +156,15 @@ CALLS = [
     ("harmony, analysis with a recipient", harmony("analysis to=functions.bash code", '{"command":"ls"}'), "", [LS]),
     ("harmony, a preamble", harmony("commentary", "I look.", "<|end|>") + "<|start|>assistant" + harmony("commentary to=functions.bash", '{"command":"ls"}'),
      "I look.", [LS]),
+    ("headless", 'commentary to=functions.bash json{"command": "ls"}', "", [LS]),
+    ("headless, some tokens left", 'assistantcommentary to=functions.bash <|constrain|>json<|message|>{"command": "ls"}', "", [LS]),
+    ("headless, all but the first", 'commentary to=functions.bash<|constrain|>json<|message|>{"command": "ls"}<|call|>', "", [LS]),
+    ("headless, the recipient first", 'assistant to=functions.bashcommentary json{"command": "ls"}', "", [LS]),
+    ("headless, code", 'analysis to=bash code{"command": "ls"}\n', "", [LS]),
+    ("headless, no format", ' commentary to=functions.bash\n{"command": "ls"}', "", [LS]),
+    ("headless, behind a line", 'I look.\nassistantcommentary to=functions.bash json{"command": "ls"}', "I look.", [LS]),
+    ("headless, two", 2 * 'assistantcommentary to=functions.bash json{"command": "ls"}', "", [LS, LS]),
+    ("headless, a nasty value", "commentary to=functions.bash json" + json.dumps({"command": NASTY}), "", [bash(NASTY)]),
     ("gemma", '<|tool_call>call:bash{command:<|"|>ls<|"|>}<tool_call|>', "", [LS]),
     ("gemma, values", '<|tool_call>call:take{count:3,on:true,items:[<|"|>a}<|"|>,{k:<|"|>"v"<|"|>}],name:<|"|>x: <tool_call|> y<|"|>}<tool_call|>', "",
      [("take", {"count": 3, "on": True, "items": ["a}", {"k": '"v"'}], "name": "x: <tool_call|> y"})]),
@@ -187,6 +196,13 @@ PROSE = [
     '[TOOL_CALLS] [{"name": "bash", "arguments": {}}, {"name": "nope", "arguments": {}}]', '<|tool_call>call:nope{}<tool_call|>',
     harmony("commentary to=browser.search", "{}"), "```tool_code\nimport os\nos.remove('a')\n```", '```tool_code\nbash(command=x)\n```',
     '```tool_code\nbash(*a)\n```', "```tool_code\nbash(b'x')\n```", "```tool_code\n```", '{"name": "nope", "parameters": {}}',
+    # Words that begin as gpt-oss's headers do.
+    "analysis", "analysis of the files", "analysis: done", "analysis.py holds it", "analysisResult holds it.", "analysis\nThe files.", "analysts say",
+    "commentary", "commentary on it", "commentary to=", "commentary to=me", "commentaryX", "assistant", "assistants help", "assistantX",
+    "assistant to=bash", "commentary to=functions.nope json{}", 'commentary to=functions.bash json{"command": "l', "commentary to=functions.bash json[1]",
+    'commentary to=functions.bash {"command": "ls"} runs it.', 'commentary to=functions.bash says: {"command": "ls"}', "The assistantfinal message.",
+    'It writes commentary to=functions.bash json{"command": "ls"}', '`commentary to=functions.bash json{"command": "ls"}`',
+    '```\ncommentary to=functions.bash json{"command": "ls"}\n```',
     # Arguments that are no object, that are cut, and JSON that is none.
     '<tool_call>{"name": "bash", "arguments": [1]}</tool_call>', '<tool_call>{"name": "bash", "arguments": "ls"}</tool_call>',
     '<tool_call>{"name": "bash", "arguments": {"command": "ls"</tool_call>', '<tool_call>{"name": "bash", "arguments": {"command": "l',
@@ -238,6 +254,11 @@ THOUGHTS = [
     ("harmony", harmony("analysis", "hm", "<|end|>") + "<|start|>assistant" + harmony("final", "Done", "<|return|>"), "hm", "Done"),
     ("harmony, an end missing", harmony("analysis", "hm", "") + harmony("final", "Done\n", ""), "hm", "Done\n"),
     ("harmony, no end", harmony("analysis", "hm", ""), "hm", ""),
+    ("headless", "analysisThey said hello.assistantfinalHello!\n", "They said hello.", "Hello!\n"),
+    ("headless, twice", "analysisa b.assistantanalysis c.assistantfinal\n\nDone", "a b. c.", "Done"),
+    ("headless, a preamble", "analysisHm.assistantcommentaryI look.assistantfinalDone", "Hm.", "I look.Done"),
+    ("headless, only final", "assistantfinal# Title\n\nDone", "", "# Title\n\nDone"),
+    ("headless, assistant in it", "analysisThe assistant to call, assistantship.assistantfinalDone", "The assistant to call, assistantship.", "Done"),
     ("harmony, only final", harmony("final", "a\n\nb", "<|end|>"), "", "a\n\nb"),
 ]
 
@@ -271,7 +292,7 @@ def called(calls) -> list:
 class Formats(unittest.TestCase):
     def test_each_opener_has_its_format_and_none_is_loaded_before_it_comes(self):
         others = {*openers.THINK, *openers.LONE_ENDS, *openers.HARMONY_ENDS}
-        self.assertEqual({*openers.AT_LINE} - others | {""}, set(dialects.FORMATS))
+        self.assertEqual({*openers.AT_LINE, *openers.HEADERS} - others | {""}, set(dialects.FORMATS))
         code = ("import sys; from mm.model.answer import Answer; answer = Answer([{'function': {'name': 'bash'}}])\n"
                 "for text in ('Plain `x` <b> [1]', '<think>a</think>b'): answer.take({'choices': [{'delta': {'content': text}}]})\n"
                 "answer.end(); print(*sorted(name for name in sys.modules if name.startswith('mm.model.')))")
@@ -319,10 +340,22 @@ class Formats(unittest.TestCase):
                     self.assertEqual((reasoning, left, []), (found["reasoning"], found["text"], found["calls"]), cut)
 
 
+    def test_a_headless_call_after_its_reasoning(self):
+        text = 'analysisList them.assistantcommentary to=functions.bash json{"command": "ls"}'
+        last = text + "assistantfinalDone"
+        for cut in pieces(text):
+            found = read(cut)
+            self.assertEqual(("List them.", "", called([LS])), (found["reasoning"], found["text"], found["calls"]), cut)
+        for cut in pieces(last):
+            found = read(cut)
+            self.assertEqual(("List them.", last[len("analysisList them."):], []), (found["reasoning"], found["text"], found["calls"]), cut)
+
+
 class Recovery(unittest.TestCase):
     def test_a_call_in_the_reasoning_counts_where_there_is_nothing_else(self):
         call = "I list.\n" + hermes(LS)
-        cases = [("a field", dict(contents=[], reasoning=call), [LS]), ("no end", dict(contents=["<think>" + call]), [LS]),
+        headless = 'I list.assistantcommentary to=functions.bash json{"command": "ls"}'
+        cases = [("a field", dict(contents=[], reasoning=call), [LS]), ("no tokens", dict(contents=[], reasoning=headless), [LS]), ("no end", dict(contents=["<think>" + call]), [LS]),
                  ("a block", dict(contents=["<think>", call, "</think>\n"]), [LS]), ("text too", dict(contents=["Hi"], reasoning=call), []),
                  ("cut", dict(contents=[], reasoning=call, finish="length"), []), ("prose", dict(contents=[], reasoning=call + " or"), []),
                  ("another reason", dict(contents=[], reasoning=call, finish="tool_calls"), [LS])]
@@ -379,7 +412,7 @@ class HoldBack(unittest.TestCase):
     def test_undecided_text_waits_for_64_characters_at_most(self):
         for text in PROSE + [case[1] for case in CALLS]:
             if not any(opener in text for opener in ("<tool_call>", "<function=", "[TOOL_CALLS]", "[TOOL_REQUEST]", "<|", "<｜", "tool_code", '"name"', "DSML",
-                                                     "<think>")):
+                                                     "<think>", " to=")):
                 answer, said = Answer(TOOLS), 0
                 for at, sign in enumerate(text):
                     said += sum(len(event.text) for event in answer.take(delta(content=sign)))

@@ -212,7 +212,7 @@ class Texts(unittest.TestCase):
                 whole = self.read([text])
                 self.assertEqual(whole, self.read([text[at:at + 1] for at in range(len(text))]))
                 self.assertEqual(whole, self.read(in_pieces(chance, text)))
-                if not whole["calls"] and not any(sign in text for sign in ("think", "THINK", "<|")):
+                if not whole["calls"] and not any(sign in text for sign in ("think", "THINK", "<|", "assistant")):
                     self.assertEqual(text, whole["text"])
                     self.assertEqual("", whole["reasoning"])
 
