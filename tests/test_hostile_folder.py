@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -79,6 +80,63 @@ class AHostileFolder(unittest.TestCase):
         os.symlink("docs/rules.md", os.path.join(self.folder, "AGENTS.md"))
         self.ask()
         self.assertIn("use tabs", str(self.server.requests[-1].body))
+
+    # What a session file may say instead of what it should: a part of it by another.
+    SESSION = {"version": 1, "cwd": "/", "created": "c", "model": "m", "title": "t", "usage": {"input": 1}, "plan": None,
+               "messages": [
+                   {"role": "user", "content": "hello"},
+                   {"role": "assistant", "content": "", "reasoning": "hm", "reasoningField": "thinking", "calls": [
+                       {"ref": "call_1", "name": "edit_file", "arguments": '{"path": "a"}'}]},
+                   {"role": "tool", "call": "call_1", "name": "edit_file", "content": "[edited]", "status": "completed",
+                    "diff": {"path": "/a", "old": "x", "new": "y"}, "prose": True, "title": "edit_file: a", "toolKind": "edit"},
+               ]}
+    OTHERS = (None, True, -1, 1.5, 10 ** 300, "", "x\u202e\x1b[2J", [], ["x"], {}, {"input": None}, [[{}]], {"steps": [{"text": 1}]})
+
+    def test_a_session_file_breaks_no_turn(self):
+        os.makedirs(os.path.join(self.folder, ".mm", "sessions"))
+        self.put("settings.json", json.dumps({"sessions": {"enabled": True}}))
+        files = [text for position, text in enumerate(self.session_files()) if not support.SHORTEST or position % 3 == 0]
+        with support.Client("--config", os.path.join(self.root, "settings.json"), cwd=self.folder,
+                            env=support.environment(MM_URL=self.server.url, MM_MODEL="m")) as editor:
+            editor.initialize()
+            answered = 0
+            for number, text in enumerate(files):
+                self.put("project/.mm/sessions/s-%d.json" % number, text)
+                try:
+                    editor.request("session/load", {"sessionId": "s-%d" % number, "cwd": self.folder, "mcpServers": []})
+                except support.RemoteError as refused:
+                    self.assertEqual(refused.code, -32602, (text, str(refused)))
+                    continue
+                self.assertEqual(editor.prompt("s-%d" % number, "go on")["stopReason"], "end_turn", text)
+                answered += 1
+            self.assertGreater(answered, len(files) / 3)
+            self.assertNotIn("Traceback", editor.stderr)
+
+    def session_files(self):
+        yield json.dumps(self.SESSION)
+        for way in list(ways(self.SESSION)):
+            for other in self.OTHERS:
+                yield json.dumps(replaced(self.SESSION, way, other))
+        yield json.dumps(self.SESSION).replace('"input": 1', '"input": NaN')
+        yield json.dumps(self.SESSION).replace('"input": 1', '"input": 1e999')
+
+
+def ways(value):
+    """The keys and indexes that lead to each part of a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in items:
+        yield (key,)
+        for rest in ways(part):
+            yield (key, *rest)
+
+
+def replaced(value, way, other):
+    """A copy of a JSON value with `other` in the place that `way` leads to."""
+    if not way:
+        return other
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[way[0]] = replaced(copy[way[0]], way[1:], other)
+    return copy
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """The session file's text: a conversation as JSON, and back. Pure.
 
 One header key and one message a line, so that a file can be read and compared by people and a line that was made once is
-kept. What a newer patch or a person added to the header or to a message is kept on rewrite. Reading is strict where the
-engine relies on it (roles, texts, references) and mends what would only break later (the arguments of a call); the file
-may come with a hostile repository, so its depth is bounded.
+kept. What a newer patch or a person added to the header or to a message is kept on rewrite. The file
+may come with a hostile repository, so this is the one place where its values are checked: a file whose roles, texts or
+references are not such is refused; the arguments of a call become an object; counts, diffs, titles and the like, which
+only people look at, are left out if they are not what they should be.
 """
 
 from __future__ import annotations
@@ -13,22 +14,26 @@ import re
 from collections import namedtuple
 
 from mm.conversation import history
+from mm.events import COMPLETED, FAILED
 from mm.text import replace_surrogates
 
 # What this mm writes. A lower version (or none) is the same with fewer header keys: only `messages` is needed.
 VERSION = 1
 # Levels of nesting; ours have five.
 MAX_DEPTH = 64
+# Digits of a whole number: longer ones take Python long. And the highest that JavaScript, in which many clients are
+# written, counts to.
+LONGEST_NUMBER, HIGHEST_COUNT = 300, 2 ** 53 - 1
 
 # What is wrong with a session file, as the client reads it.
 NOT_UTF8 = "the session file is not UTF-8 (line %d)"
 NOT_JSON = "the session file is not JSON (line %d, column %d)"
-NOT_READABLE_JSON = "the session file is not JSON that mm reads: nested too deeply, a number too long, or NaN"
+NOT_READABLE_JSON = "the session file is not JSON that mm reads: nested too deeply, a number too large, or NaN"
 WRONG_SHAPE = "the session file is not a conversation: %s"
 NEWER = "the session file was written by a newer mm (version %s)"
 
 # A conversation as it is kept. `messages` as in conversation.history, a tool message also with "status" and "diff"
-# ({"path", "old", "new"}) where the front end told them; `usage` {name: count or None}; `title`, `created` and `model`
+# ({"path", "old", "new"}) where the front end told them; `usage` {name: count}; `title`, `created` and `model`
 # texts or None; `plan` as the plan tool keeps it, or None.
 Saved = namedtuple("Saved", "messages usage title created model plan")
 
@@ -72,7 +77,7 @@ def parse(data: bytes) -> tuple:
             lines[place] = None
     header = {key: value for key, value in document.items() if key not in _OWN_KEYS}
     header["cwd"] = document.get("cwd")
-    saved = Saved(messages, _usage(document.get("usage")), document.get("title"), document.get("created"),
+    saved = Saved(messages, _counts(document.get("usage")), document.get("title"), document.get("created"),
                   document.get("model"), document.get("plan"))
     return saved, header, lines
 
@@ -94,11 +99,20 @@ def message_line(message: dict) -> bytes:
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def _no_constant(constant):
-    raise ValueError("%s is no JSON" % constant)
+def _refuse(constant):
+    raise ValueError("%s is not JSON" % constant)
 
 
-_decode = json.JSONDecoder(parse_constant=_no_constant).decode
+def _float(digits):
+    number = float(digits)
+    return number if number - number == 0 else _refuse(digits)
+
+
+def _integer(digits):
+    return int(digits) if len(digits) <= LONGEST_NUMBER else _refuse(digits)
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse, parse_float=_float, parse_int=_integer).decode
 
 
 def _to_utf8(text):
@@ -159,18 +173,15 @@ def _check(value, types, where, what):
         raise SessionError(WRONG_SHAPE % ("%s must be %s" % (where, what)))
 
 
-def _usage(usage):
-    if usage is None:
+def _counts(usage):
+    """The counts of tokens that can be added to; they are for the user alone, so any other is left out."""
+    if type(usage) is not dict:
         return {}
-    _check(usage, (dict,), "usage", "an object")
-    for name, count in usage.items():
-        if count is not None and (type(count) is not int or count < 0):
-            raise SessionError(WRONG_SHAPE % "the counts of usage must be whole numbers or null")
-    return usage
+    return {name: count for name, count in usage.items() if type(count) is int and 0 <= count <= HIGHEST_COUNT}
 
 
 def _mend(message, where):
-    """Checks the message and makes its calls' arguments such as servers accept; returns whether anything changed."""
+    """Checks the message and makes what is in it such as others rely on; returns whether anything changed."""
     _check(message, (dict,), where, "an object")
     role = message.get("role")
     if role not in _ROLES:
@@ -179,7 +190,7 @@ def _mend(message, where):
     if role == "user":
         _check(message.get("kind"), (str, _NOTHING), where + ".kind", "text")
     elif role == "tool":
-        _check_result(message, where)
+        return _mend_result(message, where)
     else:
         _check(message.get("reasoning"), (str, _NOTHING), where + ".reasoning", "text")
         calls = message.get("calls")
@@ -188,14 +199,31 @@ def _mend(message, where):
     return False
 
 
-def _check_result(message, where):
+def _mend_result(message, where):
     _check(message.get("call"), (str,), where + ".call", "text")
     _check(message.get("name"), (str,), where + ".name", "text")
-    diff = message.get("diff")
-    _check(diff, (dict, _NOTHING), where + ".diff", "an object")
-    if diff:
-        for key, types in (("path", (str,)), ("old", (str, _NOTHING)), ("new", (str,))):
-            _check(diff.get(key), types, "%s.diff.%s" % (where, key), "text")
+    wrong = [key for key, fits in _SHOWN.items() if key in message and not fits(message[key])]
+    for key in wrong:
+        del message[key]
+    return bool(wrong)
+
+
+def _is_text(value):
+    return type(value) is str
+
+
+def _is_switch(value):
+    return type(value) is bool
+
+
+def _is_diff(value):
+    return (type(value) is dict and set(value) == {"path", "old", "new"} and _is_text(value["path"])
+            and type(value["old"]) in (str, _NOTHING) and _is_text(value["new"]))
+
+
+# What a result has for the user alone: it is left out if it is not what it should be.
+_SHOWN = {"status": (COMPLETED, FAILED).__contains__, "diff": _is_diff, "prose": _is_switch,
+          "title": _is_text, "toolKind": _is_text}
 
 
 def _mend_call(call, where):
