@@ -166,6 +166,16 @@ def fence(text: str) -> str:
     return f"{ticks}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{ticks}"
 
 
+# What Markdown shows by fetching it: images, and the elements of HTML that load something.
+_EMBEDDED = re.compile(
+    r"!(?=\[)|<(?=(?:img|image|picture|video|audio|source|svg|iframe|object|embed|link|style|script)\b)", re.IGNORECASE)
+
+
+def without_images(text: str) -> str:
+    """Markdown of others without all that an editor would load: a picture's address tells its server who reads."""
+    return _EMBEDDED.sub(lambda found: "!\\" if found[0] == "!" else "&lt;", text)
+
+
 def one_line(text: str, limit: int = TITLE_LIMIT) -> str:
     """The first line with something on it, visible, at most `limit` characters; `…` follows when there was more."""
     text = text.strip()

@@ -132,6 +132,17 @@ class Tables(unittest.TestCase):
             self.assertLess(time.monotonic() - started, 5)
 
 
+class Embedded(unittest.TestCase):
+    def test_nothing_is_left_that_an_editor_would_load(self):
+        for given, expected in (
+                ("![x](https://h.example/p)", "!\\[x](https://h.example/p)"), ("[![x](p)](l)", "[!\\[x](p)](l)"),
+                ("![x]\n![x][1]", "!\\[x]\n!\\[x][1]"), ("<img src=x><IMG\nsrc=x>", "&lt;img src=x>&lt;IMG\nsrc=x>"),
+                ("\\![x](p) \\<img>", "\\!\\[x](p) \\&lt;img>"),
+                ("a < b, <p>, [a](https://h.example), wow!", "a < b, <p>, [a](https://h.example), wow!")):
+            self.assertEqual(text.without_images(given), expected)
+            self.assertEqual(text.without_images(expected), expected)
+
+
 class Cutting(unittest.TestCase):
     def test_what_fits_is_whole(self):
         self.assertEqual(text.head_and_tail("a\nb\nc", 5, 3), (["a", "b", "c"], []))

@@ -13,7 +13,7 @@ from mm.events import (
 )
 from mm.diff import capped
 from mm.encoding import encode, encoded_size
-from mm.text import fence
+from mm.text import fence, without_images
 from mm.wire import messages
 from mm.wire.framing import encode_line, encode_string
 
@@ -163,7 +163,7 @@ def _ended(event: ToolEnded) -> dict:
     if event.diff is not None:
         content = _diff(event.diff)
     else:
-        content = _text(shown if event.prose else fence(shown))
+        content = _text(without_images(shown) if event.prose else fence(shown))
     return {
         "sessionUpdate": "tool_call_update",
         "toolCallId": event.ref,

@@ -49,6 +49,9 @@ SHAPES = {
     "prose is not fenced": (ToolEnded("call_1", COMPLETED, "# a\nb", None, True), {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed",
         "content": [text("# a\nb")], "rawOutput": {"output": "# a\nb"}}),
+    "prose loads nothing": (ToolEnded("call_1", COMPLETED, "![x](https://host.example/p.png)", None, True), {
+        "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed",
+        "content": [text("!\\[x](https://host.example/p.png)")], "rawOutput": {"output": "![x](https://host.example/p.png)"}}),
     "a change is a diff": (ToolEnded("call_2", COMPLETED, "[edited]", Diff("/w/a.py", "a\n", "b\n"), False), {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_2", "status": "completed",
         "content": [{"type": "diff", "path": "/w/a.py", "oldText": "a\n", "newText": "b\n"}],
