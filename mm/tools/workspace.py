@@ -10,6 +10,7 @@ import os
 import sys
 from collections import namedtuple
 
+from mm import spelling
 from mm.cancel import Cancel
 from mm.tools.tool import ToolError
 
@@ -97,7 +98,7 @@ class Workspace:
         return Place(path, real, real if linked else normal, linked)
 
     def _absolute(self, path):
-        return os.path.join(self.cwd, os.path.expanduser(path))
+        return spelling.on_disk(os.path.join(self.cwd, os.path.expanduser(path)))
 
     def _without_links(self, path):
         """What `path` would really be if there were no links but those on the way to the session's folder."""

@@ -10,6 +10,8 @@ import os
 import re
 from urllib.parse import unquote
 
+from mm import spelling
+
 # `@path` and `@"path with spaces"`, at the start of the text or behind a blank or an opening bracket.
 _MENTION = re.compile(r'(?:^|(?<=[\s(\[{<,;"\']))@(?:"([^"\n]+)"|([^\s"]+))')
 
@@ -64,7 +66,7 @@ def link_path(uri: str) -> str:
 
 def _existing(path: str):
     """The path if it exists as written, else its percent-decoded form if that exists, else None."""
-    for candidate in (path, unquote(path)):
+    for candidate in map(spelling.on_disk, (path, unquote(path))):
         if os.path.lexists(candidate):
             return candidate
     return None
@@ -76,7 +78,7 @@ def mentioned_paths(text: str, cwd: str) -> list:
     for quoted, plain in _MENTION.findall(text):
         for name in _readings(quoted, plain):
             try:
-                path = os.path.normpath(os.path.join(cwd, os.path.expanduser(name)))
+                path = spelling.on_disk(os.path.normpath(os.path.join(cwd, os.path.expanduser(name))))
             except ValueError:
                 continue  # behind a `~` stands what can be no user's name: a NUL, half a character
             if os.path.exists(path):
