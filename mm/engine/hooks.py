@@ -123,6 +123,8 @@ class Hooks:
 
     def _environment(self, event, message) -> dict:
         """mm's own environment and VARIABLES. Bytes, because a locale that is not UTF-8 does not change what is meant."""
+        from mm.tools.bash import COMMAND_LIMIT
+
         environment = {name: value for name, value in without_own(os.environ).items() if name not in VARIABLES}
         tool, given = message.get("tool"), {"MM_EVENT": event, "MM_SESSION": self._session_id, "MM_CWD": self._cwd}
         if tool is not None:
@@ -133,7 +135,8 @@ class Hooks:
             given["MM_PATH"] = self._path(tool, message["input"].get("path"))
         for name, value in given.items():
             if isinstance(value, str):
-                environment[name] = _for_environment(value)
+                # A longer command cannot run, whatever a hook says; the system would refuse to start the hook with it.
+                environment[name] = _for_environment(value)[:COMMAND_LIMIT]
         return environment
 
     def _path(self, tool, path) -> str | None:

@@ -30,8 +30,9 @@ TIMEOUT, MAX_TIMEOUT = 120, 600
 SHOWN_LINES = 600
 # A command that writes more is stopped, in bytes.
 OUTPUT_LIMIT = 64 * 1024 * 1024
-# Linux takes no longer argument, in bytes with the NUL after it.
-COMMAND_LIMIT = 128 * 1024
+# Bytes of the longest command. Linux takes 128 KiB in one piece, and a hook must get the whole command in a variable:
+# `MM_COMMAND=` before it, a NUL after it.
+COMMAND_LIMIT = 128 * 1024 - len("MM_COMMAND=") - 1
 # Seconds: between TERM and KILL; for the pipe to end after the shell has; between two live views.
 GRACE = 2.0
 DRAIN = 0.3
@@ -56,7 +57,7 @@ def prepare(arguments, space):
     if "\0" in command:
         raise ToolError(f"[{NAME}: the command holds a NUL character]")
     encoded = command.encode("utf-8")
-    if len(encoded) >= COMMAND_LIMIT:
+    if len(encoded) > COMMAND_LIMIT:
         raise _too_long()
     if timeout <= 0:
         raise ToolError(f'[{NAME}: "timeout" must be above 0]')

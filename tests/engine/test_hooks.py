@@ -19,6 +19,9 @@ from mm.cancel import Cancel, Cancelled
 from mm.engine import hook_program, hooks, verdict
 from mm.engine.hook_program import Ended
 from mm.engine.hooks import NOTHING, HookFailed, Hooks, Verdict, read_answer
+from mm.tools import bash
+from mm.tools.tool import ToolError
+from mm.tools.workspace import Workspace
 from mm.wire import child
 from tests import support
 from tests.support import DEADLINE, PROJECT, group_alive, wait_until
@@ -296,10 +299,17 @@ class Failures(HookTest):
         self.write(os.path.join(self.declared, "guard.sh"), "#!/bin/sh\necho no jq >&2; exit 127\n", executable=True)
         self.assert_fails("preToolCall hook ./guard.sh: exit 127: no jq", "./guard.sh")
 
-    def test_what_the_system_refuses(self):
-        subject = self.hooks("preToolCall", "true")
-        self.assertEqual(self.call(subject, "x" * 200_000).reason,
-                         "hook failed: preToolCall hook true: cannot start: Argument list too long")
+    def test_no_length_walks_round_a_guard(self):
+        guard = {"command": """case "$MM_COMMAND" in *forbidden) exit 2; esac; cat > seen""", "onFailure": "allow"}
+        subject = self.hooks("preToolCall", guard)
+        for length in (bash.COMMAND_LIMIT - 1, bash.COMMAND_LIMIT):
+            with self.subTest(length):
+                self.assertTrue(self.call(subject, "forbidden".rjust(length)).denied)
+        self.call(subject, "forbidden".rjust(140 * 1024))  # it is cut in the variable, and bash will not run it
+        self.assertEqual(json.loads(self.read("seen"))["input"]["command"], "forbidden".rjust(140 * 1024))
+        self.assertEqual(self.logged, [])
+        with self.assertRaisesRegex(ToolError, "too long for the system"):
+            bash.prepare({"command": "x" * (bash.COMMAND_LIMIT + 1)}, Workspace(self.folder, config.load(self.folder, {})))
 
     def test_no_folder_and_no_shell(self):
         subject = self.hooks("preToolCall", "true")
