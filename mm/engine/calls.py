@@ -134,8 +134,15 @@ class Calls:
         self._rejections = 0
         result = self._run(ref, tool, values, action)
         plan = self._session.workspace.plan
-        reminder = plan.reminder() if plan and tool.name != "plan" else None
-        return _with_line(result, reminder) if reminder else result
+        for line in (self._instructions(tool.name, action, result), plan.reminder() if plan and tool.name != "plan" else None):
+            result = _with_line(result, line) if line else result
+        return result
+
+    def _instructions(self, name: str, action, result: Result) -> str:
+        """The AGENTS.md files of the folders that the model comes to with this call; "" if there is nothing new."""
+        if result.status == FAILED or not (name in FILE_TOOLS or name == "lsp"):
+            return ""
+        return self._session.instructions.for_paths(action.paths, self._session.workspace.window)
 
     def _paths(self, tool, values: dict) -> tuple:
         """The absolute path that a call is about, for one that could not be prepared."""

@@ -188,6 +188,7 @@ class Compactor:
             raise _Failed(compaction.NOT_SMALLER)
         self._adopt(shorter)
         session.workspace.skills_read.clear()  # their texts are among what was summarised, or may be
+        session.instructions.forget()
         return Outcome(COMPRESSED % (before - kept, kept, session.meter.estimate(shorter), time.monotonic() - begin), changed=True)
 
     def _size(self, messages: list) -> float:

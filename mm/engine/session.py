@@ -43,7 +43,7 @@ class Session:
         self.system = self.servers = None
         self.tools, self.wire_tools = None, []
         self._reaching, self._weighed = None, False
-        self.workspace = self.meter = self.hooks = None
+        self.workspace = self.meter = self.hooks = self.instructions = None
         self._config, self._can_ask = config, can_ask
         self._skills = None
         self._looking = threading.Lock()
@@ -75,6 +75,7 @@ class Session:
 
     def _begin(self, cancel, window: int) -> None:
         from mm.engine.verdict import NoHooks
+        from mm.engine import instructions
         from mm.engine.prompt import system_prompt
         from mm.skills import catalogue
         from mm.tools.workspace import Workspace
@@ -86,13 +87,15 @@ class Session:
 
             self.hooks = Hooks(config, self.id, self.cwd, self.store.path if self.store else None)
         verdict = self.hooks.run("sessionStart", cancel, source=self.source)
-        system = system_prompt(config.acp_name, self.cwd, config.user_folder, window)
+        given = instructions.of_session(self.cwd, config.user_folder, window, self.notices)
+        system = system_prompt(config.acp_name, self.cwd, given)
         system += catalogue.prompt_section(self.skills())
         if verdict.context:
             system += "\n\n" + verdict.context
         plan = self.plan()
         self.workspace = Workspace(self.cwd, config)
         self.workspace.plan = plan
+        self.instructions = instructions.Below(self.cwd, self.notices)
         self.system = system
 
     def _gather_tools(self, cancel) -> None:
@@ -162,6 +165,7 @@ class Session:
 
             self.workspace.close()
             self.workspace = Workspace(self.cwd, self._config)
+            self.instructions.forget()
         if self.meter:  # a first turn that was cancelled while it waited for a server has made none
             self.meter.forget()
         if self.servers:  # what they offer may have changed since the list was frozen

@@ -50,6 +50,8 @@ def answer(config, demo: bool, question: str, folder: str, color: str, tap=None)
         said = catalogue.mention(catalogue.slash(prompt, skills, ()), skills)
         outcomes.append(run_turn(agent, session, said, front, cancel))
         agent.window.news()  # which a quick answer would be over before: what it says goes to stderr
+        for line in session.notices.take():
+            log.line("mm: " + line)
         session.end()
 
     try:

@@ -1,0 +1,111 @@
+"""The AGENTS.md files: what a user and a project want every agent to know.
+
+    of_session   at the start of a session, for the system prompt: the user's own file, then from the repository's root to `cwd`
+    Below        later, for files in subfolders: at the first read or edit there, once a session
+
+A repository brings these files, and mm reads them unasked: one that is a link out of the repository is left out, and that is
+said once.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mm import inside, regular_file, repository
+from mm.text import fence, folded
+
+# The files, the first that a folder has.
+NAMES = ("AGENTS.md", "CLAUDE.md")
+
+# Bytes of all files of the system prompt together, and again of all that come later.
+LIMIT = 16 * 1024
+# In a small window they may take an eighth, at so many bytes a token.
+WINDOW_PART, BYTES_PER_TOKEN = 8, 4
+
+CUT = "[AGENTS.md cut at %d bytes in all]"
+WAS_CUT = "%s: %s"
+LEADS_OUT = "%s is not read: a link leads out of %s"
+FOR_FILES_BELOW = "[instructions for the files in %s:]"
+
+
+def of_session(cwd: str, user_folder: str | None, window: int, notices) -> str:
+    """The files for the system prompt, in fences under their paths; "" if there are none.
+
+    `user_folder` is where the user's own file lies, or None; `window` the model's context in tokens, 0 while unknown.
+    """
+    parts, left, limit = [], _limit(window), _limit(window)
+    project = repository.folders_up_from(cwd)
+    for folder in ([user_folder] if user_folder else []) + project[::-1]:
+        path, text = _read(folder, project[-1] if folder in project else None, notices)
+        if text:
+            shown = _cut(text, left, limit, path, notices)
+            parts.append("\n\n%s:\n%s" % (path, fence(shown)))
+            left -= min(len(text.encode("utf-8")), left)
+    return "".join(parts)
+
+
+class Below:
+    """The files in the folders below a session's own, each told once. Belongs to the thread that runs the session's turn."""
+
+    def __init__(self, cwd: str, notices):
+        self._cwd, self._notices = cwd, notices
+        self._told, self._taken = set(), 0
+
+    def forget(self) -> None:
+        """What was told is no longer in the conversation: it is told again."""
+        self._told, self._taken = set(), 0
+
+    def for_paths(self, paths, window: int) -> str:
+        """The texts for the first call on something at these absolute paths, "" if nothing is new."""
+        return "\n".join(filter(None, (self._of(folder, window) for path in paths for folder in self._folders(path))))
+
+    def _folders(self, path: str) -> list:
+        """From just below the session's folder down to the one that holds `path`, or is it. Hidden folders and packages that
+        were installed are not the project's own."""
+        if not inside.names_inside(self._cwd, path):
+            return []
+        names = os.path.relpath(path if os.path.isdir(path) else os.path.dirname(path), self._cwd).split(os.sep)
+        if any(name.startswith(".") or name == "node_modules" for name in names):
+            return []
+        return [os.path.join(self._cwd, *names[:count]) for count in range(1, len(names) + 1)]
+
+    def _of(self, folder: str, window: int) -> str:
+        limit = _limit(window)
+        if folder in self._told or self._taken >= limit:
+            return ""
+        self._told.add(folder)
+        path, text = _read(folder, self._cwd, self._notices)
+        if not text:
+            return ""
+        shown = _cut(text, limit - self._taken, limit, path, self._notices)
+        self._taken += len(text.encode("utf-8"))
+        return "%s\n%s" % (FOR_FILES_BELOW % folded(os.path.relpath(folder, self._cwd)), fence(shown))
+
+
+def _limit(window: int) -> int:
+    return min(LIMIT, window * BYTES_PER_TOKEN // WINDOW_PART or LIMIT)
+
+
+def _read(folder: str, project, notices) -> tuple:
+    """(path, text) of the folder's file, or two texts that are empty. `project`: what no link may leave; None: any may."""
+    for name in NAMES:
+        path = os.path.join(folder, name)
+        if project and not inside.is_inside(project, path):
+            notices.add(LEADS_OUT % (path, project))
+            continue
+        try:
+            text = regular_file.read(path, 2 * LIMIT).decode("utf-8-sig", "replace").strip("\n")
+        except OSError:
+            continue
+        if text.strip():
+            return path, text
+    return "", ""
+
+
+def _cut(text: str, left: int, limit: int, path: str, notices) -> str:
+    data = text.encode("utf-8")
+    if len(data) <= left:
+        return text
+    cut = CUT % limit
+    notices.add(WAS_CUT % (path, cut))
+    return data[:left].decode("utf-8", "ignore") + "\n" + cut
