@@ -42,9 +42,9 @@ exec "$python" -I -S - "$project" "${1:-mm.pyz}" <<'PYTHON'
 import ast, json, os, shutil, subprocess, sys, tempfile, zipfile
 
 # The rooms whose imports, and the imports of those, make a part. A room belongs to the first part that has it.
-PARTS = {"start": ("mm.cli", "mm.config", "mm.fronts.acp.server"),
+PARTS = {"start": ("mm.cli", "mm.config.config", "mm.fronts.acp.server"),
          "session": ("mm.engine.agent", "mm.fronts.acp.open_session"),
-         "settings": ("mm.config_file", "mm.schema", "mm.trust", "mm.entries", "mm.regular_file"),
+         "settings": ("mm.config.config_file", "mm.config.schema", "mm.config.trust", "mm.config.entries", "mm.regular_file"),
          "prompt": ("mm.fronts.acp.prompting", "mm.model.servers")}
 
 # Left to the sources all the same, for the archive's size: what most turns do not need, and what the first prompt can wait for,

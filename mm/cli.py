@@ -162,7 +162,7 @@ def _run(given: dict) -> int:
         return player.replay(given["replay"], cwd=_start_folder(given) if "cwd" in given else None)
     folder = _start_folder(given)
     if front == "trust":
-        from mm import trust
+        from mm.config import trust
 
         return _print(trust.trust(folder))
     if front not in ("acp", "check") and "question" not in given and "ask" not in given:
@@ -175,7 +175,7 @@ def _run(given: dict) -> int:
 
 def _converse(given: dict, folder: str) -> int:
     """The front ends that talk with the model."""
-    from mm import config
+    from mm.config import config
 
     overrides = {key: given[field] for field, key in _OVERRIDES.items() if field in given}
     settings = config.load(folder, os.environ, given.get("config"), overrides)
@@ -227,7 +227,7 @@ def _start_folder(given: dict) -> str:
 def _schema() -> int:
     import json
 
-    from mm import config
+    from mm.config import config
 
     return _print(json.dumps(config.config_schema(), indent=2, ensure_ascii=False))
 

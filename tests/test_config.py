@@ -9,11 +9,11 @@ import sys
 import time
 import unittest
 
-from mm import config, places, schema
-from mm.config_file import MAX_BYTES
-from mm.entries import Agent, Hook, LanguageServer, McpServer
+from mm.config import config, places, schema
+from mm.config.config_file import MAX_BYTES
+from mm.config.entries import Agent, Hook, LanguageServer, McpServer
 from mm.errors import UserError
-from mm.keys import KEYS
+from mm.config.keys import KEYS
 from tests import support
 
 # For each key: a value that fits, and values that do not.
@@ -302,7 +302,7 @@ class Layers(unittest.TestCase):
 
 
 def trust_project(folders):
-    from mm import trust
+    from mm.config import trust
 
     return trust.trust(folders.project, folders.environ)
 
@@ -445,7 +445,7 @@ class Places(unittest.TestCase):
             self.assertEqual(places.expand(path, environ), expected)
 
     def test_it_starts_without_any_variable(self):
-        script = "from mm import config; print(config.load('/', {}).max_steps)"
+        script = "from mm.config import config; print(config.load('/', {}).max_steps)"
         done = subprocess.run([sys.executable, "-c", script], cwd=support.PROJECT, env={}, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -478,14 +478,14 @@ class OneDefinition(unittest.TestCase):
 import sys, os
 sys.path.insert(0, sys.argv[1])
 before = set(sys.modules)
-from mm import config
+from mm.config import config
 config.load("/nonexistent", {"HOME": "/nonexistent"}, None, {"yolo": False})
 print(" ".join(sorted(set(sys.modules) - before)))
 """
         done = subprocess.run([sys.executable, "-I", "-S", "-c", script, support.PROJECT], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, check=True)
         own = [name for name in done.stdout.decode().split() if name.split(".")[0] == "mm"]
-        self.assertEqual(own, ["mm", "mm.config", "mm.errors", "mm.keys", "mm.places"])
+        self.assertEqual(own, ["mm", "mm.config", "mm.config.config", "mm.config.keys", "mm.config.places", "mm.errors"])
 
 
 if __name__ == "__main__":

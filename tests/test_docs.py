@@ -7,8 +7,9 @@ import os
 import re
 import unittest
 
-from mm import cli, config
-from mm.entries import Agent, LanguageServer
+from mm import cli
+from mm.config import config
+from mm.config.entries import Agent, LanguageServer
 from mm.fronts import editors
 from mm.skills import catalogue
 from mm.tools import registry

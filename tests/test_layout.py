@@ -15,7 +15,7 @@ from tests import support
 from tests.fakes.model_server import ModelServer
 
 # Floors by folder, and ground-floor and top rooms by name. A room imports from its own floor and from those below.
-FLOORS = {"wire": 1, "model": 1, "peers": 2, "conversation": 3, "skills": 3, "tools": 4, "engine": 5, "fronts": 6}
+FLOORS = {"config": 0, "wire": 1, "model": 1, "peers": 2, "conversation": 3, "skills": 3, "tools": 4, "engine": 5, "fronts": 6}
 GROUND, TOP = 0, 7
 TOP_ROOMS = {"mm.cli", "mm.__main__"}
 
@@ -27,7 +27,7 @@ LONG_FUNCTION, LONGEST_FUNCTION = 40, 60
 # module costs every start its milliseconds and every idle mm its memory.
 START_MODULES = ("__future__", "sys", "os", "json", "threading", "time", "re", "collections")
 START_ROOMS = {
-    "mm", "mm.cli", "mm.config", "mm.keys", "mm.places", "mm.log", "mm.cancel", "mm.errors",
+    "mm", "mm.cli", "mm.config", "mm.config.config", "mm.config.keys", "mm.config.places", "mm.log", "mm.cancel", "mm.errors",
     "mm.wire", "mm.wire.framing", "mm.wire.messages", "mm.wire.peer", "mm.wire.streams",
     "mm.fronts", "mm.fronts.acp", "mm.fronts.acp.server",
 }

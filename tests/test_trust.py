@@ -7,9 +7,10 @@ import os
 import stat
 import unittest
 
-from mm import config, inside, places, trust
+from mm import inside
+from mm.config import config, places, trust
 from mm.errors import UserError
-from mm.keys import ANY, BY_NAME, KEYS, NO
+from mm.config.keys import ANY, BY_NAME, KEYS, NO
 from tests.test_config import VALUES, Folders, nested, trust_project, write
 
 # The user's file, the project's, what comes of it by attribute, and the keys that the warning names.

@@ -39,7 +39,7 @@ _FIRST_WORD = re.compile(r"""\s*(?: "([^"\\$`]+)" | '([^']+)' | ([^\s"'\\$`&|;<>
 
 
 def run(shell: str, hook, cwd: str, environment: dict, message: bytes, timeout: float, cancel: Cancel) -> Ended:
-    """Runs a hook (mm.entries.Hook) to its end and returns how it ended.
+    """Runs a hook (mm.config.entries.Hook) to its end and returns how it ended.
 
     Raises OSError when it cannot be started and Cancelled; the group is ended then and after the timeout.
     """

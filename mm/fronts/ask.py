@@ -8,7 +8,7 @@ import sys
 
 from mm import log
 from mm.cancel import Cancel, Cancelled
-from mm.entries import Agent
+from mm.config.entries import Agent
 from mm.errors import UserError
 from mm.events import REJECT, UNAVAILABLE, FormAnswer
 from mm.fronts.lines import Colors

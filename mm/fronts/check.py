@@ -18,7 +18,7 @@ from collections import namedtuple
 
 from mm import __version__, log
 from mm.cancel import Cancel, Cancelled
-from mm.config import HOOKS_WAIT
+from mm.config.config import HOOKS_WAIT
 from mm.engine import agent
 from mm.errors import UserError
 from mm.fronts import trial

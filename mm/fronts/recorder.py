@@ -325,8 +325,8 @@ def _create(path: str):
 
 def _settings(config) -> dict:
     """What the configuration sets, as a configuration file says it."""
-    from mm.config import attribute
-    from mm.keys import KEYS
+    from mm.config.config import attribute
+    from mm.config.keys import KEYS
 
     settings = {}
     for key in KEYS:

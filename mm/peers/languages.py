@@ -61,7 +61,7 @@ LANGUAGES = (
 def candidates(configured, find) -> list:
     """All that could be used on this machine, the user's own entries first. Pure but for `find(program)` -> path or None.
 
-    `configured` maps a language to an entry with argv and extensions (mm.entries.LanguageServer); it takes the place of a known
+    `configured` maps a language to an entry with argv and extensions (mm.config.entries.LanguageServer); it takes the place of a known
     language of that name.
     """
     known = {language.name: language for language in LANGUAGES}

@@ -14,8 +14,9 @@ import re
 from collections import namedtuple
 from itertools import islice
 
-from mm import inside, places, regular_file, repository
-from mm.config_file import shown
+from mm import inside, regular_file, repository
+from mm.config import places
+from mm.config.config_file import shown
 from mm.skills import front_matter
 from mm.text import one_line
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import os
 
-from mm import inside, places, repository
+from mm import inside, repository
+from mm.config import places
 
 # Where Git for Windows has its bash, below %ProgramFiles%.
 _GIT_BASH = ("Git", "bin", "bash.exe")

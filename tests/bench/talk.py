@@ -59,7 +59,7 @@ def save(folder: str) -> float:
 
 def step(count: int) -> float:
     """Milliseconds of CPU in the turn's thread between the end of a tool and the request that carries its result."""
-    from mm import config
+    from mm.config import config
     from mm.cancel import Cancel
     from mm.engine.agent import Agent
     from mm.engine.turn import run_turn

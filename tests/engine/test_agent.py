@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import unittest
 
-from mm import config, log
+from mm import log
+from mm.config import config
 from mm.cancel import Cancel
 from mm.engine.agent import Agent
 from mm.errors import UserError

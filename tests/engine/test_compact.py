@@ -8,7 +8,7 @@ import os
 import threading
 import unittest
 
-from mm import config
+from mm.config import config
 from mm.cancel import Cancel, Cancelled
 from mm.conversation import compaction, estimate, history
 from mm.conversation.history import assistant_message, tool_message, user_message

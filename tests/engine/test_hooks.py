@@ -14,7 +14,8 @@ import threading
 import time
 import unittest
 
-from mm import config, log
+from mm import log
+from mm.config import config
 from mm.cancel import Cancel, Cancelled
 from mm.engine import hook_program, hooks, verdict
 from mm.engine.hook_program import Ended
@@ -82,7 +83,7 @@ class HookTest(unittest.TestCase):
 class WithoutHooks(unittest.TestCase):
     def test_nothing_is_imported_and_no_thread_started(self):
         program = ("import sys, threading\n"
-                   "from mm import config\nfrom mm.cancel import Cancel\nfrom mm.engine.hooks import NOTHING, Hooks\n"
+                   "from mm.config import config\nfrom mm.cancel import Cancel\nfrom mm.engine.hooks import NOTHING, Hooks\n"
                    "subject = Hooks(config.load('/', {}), 'id', '/')\n"
                    "assert not subject.present('preToolCall')\n"
                    "assert subject.run('preToolCall', Cancel(), 'bash', {}) is NOTHING\n"
@@ -431,7 +432,7 @@ class TheProgram(HookTest):
         os.mkdir(folder)
         self.write(os.path.join(folder, "guard.sh"), "#!/bin/sh\nexit 2\n", executable=True)
         self.write(os.path.join(folder, "config.json"), '{"hooks": {"preToolCall": [{"command": "./guard.sh"}]}}')
-        from mm import trust
+        from mm.config import trust
 
         subject = self.configured({})
         self.assertFalse(subject.present("preToolCall"))

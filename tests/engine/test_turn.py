@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import unittest
 
-from mm import config
+from mm.config import config
 from mm.cancel import Cancel
 from mm.engine import asking, calls, turn
 from mm.engine.agent import Agent

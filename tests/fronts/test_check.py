@@ -13,7 +13,7 @@ import subprocess
 import time
 import unittest
 
-from mm import config
+from mm.config import config
 from mm.cancel import Cancel
 from mm.errors import UserError
 from mm.fronts import check, trial

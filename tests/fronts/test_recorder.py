@@ -9,7 +9,7 @@ import signal
 import unittest
 
 from mm.errors import UserError
-from mm import config
+from mm.config import config
 from mm.fronts import player, transcript
 from mm.fronts.recorder import Recorder
 from tests import support

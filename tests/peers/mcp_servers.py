@@ -9,7 +9,7 @@ import time
 from collections import namedtuple
 
 from mm.cancel import Cancel
-from mm.entries import McpServer
+from mm.config.entries import McpServer
 from mm.peers.mcp import Servers
 from tests import support
 from tests.wire.connection import PeerTest

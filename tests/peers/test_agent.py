@@ -8,7 +8,8 @@ import threading
 import time
 import unittest
 
-from mm import config, entries, events, log
+from mm import events, log
+from mm.config import config, entries
 from mm.cancel import Cancel, Cancelled
 from mm.peers import agent
 from tests import support

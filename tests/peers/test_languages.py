@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import unittest
 
-from mm.entries import LanguageServer
-from mm.keys import LSP
+from mm.config.entries import LanguageServer
+from mm.config.keys import LSP
 from mm.peers import languages, uris
 from tests import support
 

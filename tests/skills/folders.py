@@ -6,7 +6,7 @@ import json
 import os
 import unittest
 
-from mm import config, trust
+from mm.config import config, trust
 from mm.skills import catalogue
 from tests import support
 

@@ -12,7 +12,7 @@ import sys
 import time
 import unittest
 
-from mm import config
+from mm.config import config
 from mm.cancel import Cancel
 from mm.skills import catalogue
 from mm.tools import registry
@@ -23,7 +23,7 @@ from tests import support
 # Runs in a process of its own, in which mm can be imported already; prints what a session finds there.
 LOOK = """
 import json, os, sys
-from mm import config
+from mm.config import config
 from mm.skills import catalogue
 from mm.tools import registry
 from mm.tools.workspace import Workspace

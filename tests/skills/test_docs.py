@@ -7,7 +7,7 @@ import re
 import subprocess
 import unittest
 
-from mm import config
+from mm.config import config
 from mm.skills import catalogue
 from mm.tools import files, read_skill
 from tests import support

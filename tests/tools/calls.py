@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import unittest
 
-from mm import config
+from mm.config import config
 from mm.cancel import Cancel
 from mm.tools import registry
 from mm.tools.arguments import parse_arguments

@@ -6,7 +6,8 @@ import json
 import os
 import sys
 
-from mm import config, entries, events
+from mm import events
+from mm.config import config, entries
 from mm.cancel import Cancel
 from mm.peers import agent as peers_agent
 from mm.tools import ask_agent, registry

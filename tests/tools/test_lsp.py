@@ -12,7 +12,8 @@ import threading
 import time
 import unittest
 
-from mm import config, events
+from mm import events
+from mm.config import config
 from mm.cancel import Cancel, Cancelled
 from mm.peers import lsp as client
 from mm.peers import lsp_files, program
@@ -576,7 +577,7 @@ class TheTool(LspTest):
         self.put("a.py", "")
         self.assertIsNone(self.offered(yolo=False))
         self.put(".mm/config.json", "{}")
-        from mm import trust
+        from mm.config import trust
 
         trust.trust(self.folder, {"HOME": self.path("home")})
         self.assertIsNotNone(self.offered(yolo=False))

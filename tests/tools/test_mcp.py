@@ -9,12 +9,13 @@ import re
 import unittest
 from collections import namedtuple
 
-from mm import config, events, peers
+from mm import events, peers
+from mm.config import config
 from mm.cancel import Cancel
 from mm.engine.gate import Gate
 from mm.engine.session import Session
 from mm.fronts import once
-from mm.keys import MCP_TIMEOUT
+from mm.config.keys import MCP_TIMEOUT
 from mm.peers import program
 from mm.peers.mcp import Offer
 from mm.text import size

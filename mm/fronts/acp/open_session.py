@@ -71,7 +71,7 @@ class OpenSession:
         """Says in front of the first answer that the hooks which the user may rely on do not guard; once."""
         if self._agent.config.hooks_wait and not self._warned:
             self._warned = True
-            from mm.config import HOOKS_WAIT
+            from mm.config.config import HOOKS_WAIT
             from mm.fronts.acp import updates
 
             self.update(updates.chunk(HOOKS_WAIT + "\n\n"))

@@ -7,7 +7,7 @@ import random
 import types
 import unittest
 
-from mm import config
+from mm.config import config
 from mm.cancel import Cancel
 from mm.conversation import history
 from mm.events import COMPLETED, Diff, ToolEnded, ToolPending

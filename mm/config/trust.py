@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import os
 
-from mm import config_file, inside, places
+from mm import inside
+from mm.config import config_file, places
 from mm.errors import UserError
-from mm.keys import ANY, BY_NAME, NO_LIMIT_AT_ZERO, ONLY_ADD, ONLY_FALSE, ONLY_INSIDE, ONLY_LOWER
+from mm.config.keys import ANY, BY_NAME, NO_LIMIT_AT_ZERO, ONLY_ADD, ONLY_FALSE, ONLY_INSIDE, ONLY_LOWER
 
 # How a folder stands: its file as the user trusted it; another file than that; never trusted.
 TRUSTED, CHANGED, UNKNOWN = "trusted", "changed since it was trusted", "not trusted"
@@ -53,7 +54,7 @@ def trust(folder: str, environ=os.environ) -> str:
     path = os.path.join(folder, places.PROJECT_FILE)
     data = config_file.read(path)
     if data is not None:
-        from mm import schema
+        from mm.config import schema
 
         schema.check_document(config_file.parse(data, path), path)
     records = _records(environ)

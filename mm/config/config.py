@@ -1,7 +1,7 @@
 """Defaults, files, environment and command line -> one immutable value.
 
-The order, each winning over the one before, key by key: the defaults of mm.keys; the user's file; the project's file,
-of which an untrusted folder's may say little (mm.trust); the environment; the command line. `--config` or MM_CONFIG
+The order, each winning over the one before, key by key: the defaults of mm.config.keys; the user's file; the project's file,
+of which an untrusted folder's may say little (mm.config.trust); the environment; the command line. `--config` or MM_CONFIG
 takes the place of both files. Read once, at start, before the answer to `initialize`: what only files need is imported
 when there is one.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 
-from mm import places
+from mm.config import places
 from mm.errors import UserError
-from mm.keys import BY_NAME, KEYS
+from mm.config.keys import BY_NAME, KEYS
 
 VARIABLES = {"MM_URL": "model.url", "MM_MODEL": "model.name", "MM_API_KEY": "model.apiKey", "MM_YOLO": "yolo"}
 OPTIONS = {"model.url": "--url", "model.name": "--model", "yolo": "--yolo"}
@@ -34,7 +34,7 @@ class Config:
 
     model_url has no slash at the end. model_api_key and model_headers are ready to be sent, and empty wherever they must
     not be: they go only to a URL that the user set. hooks maps an event to a tuple of Hook, mcp, agents and lsp a name to
-    an McpServer, Agent, LanguageServer (mm.entries); lsp may be False. skills_dirs are absolute; untrusted_skills_dirs are
+    an McpServer, Agent, LanguageServer (mm.config.entries); lsp may be False. skills_dirs are absolute; untrusted_skills_dirs are
     the last of them, those that an untrusted project's file added.
 
     `folder` is where mm was started; `user_folder` the user's own (`~/.config/mm`), None without a home; `trusted` whether
@@ -57,7 +57,7 @@ class Config:
         """Whether the user trusts the folder as it is. Of the start folder's file the answer stands from the start on."""
         if self.trusted is not None and os.path.realpath(folder) == os.path.realpath(self.folder):
             return self.trusted
-        from mm import trust
+        from mm.config import trust
 
         return trust.trusts(folder, environ)
 
@@ -88,7 +88,7 @@ def load(folder: str, environ, config_file: str | None = None, overrides=None) -
 
 def config_schema() -> dict:
     """The JSON Schema of a configuration file."""
-    from mm import schema
+    from mm.config import schema
 
     return schema.config_schema()
 
@@ -112,7 +112,7 @@ class _Reading:
     def named_file(self, path):
         given = self._given(path)
         if given is None:
-            from mm import config_file
+            from mm.config import config_file
 
             raise config_file.failure(path, "there is no such file")
         self._take(given, path)
@@ -138,7 +138,7 @@ class _Reading:
         if data is None:
             self._files.append((self._project, NOT_THERE))
             return
-        from mm import trust
+        from mm.config import trust
 
         standing = trust.standing(self._folder, data, self._environ)
         self._trusted = standing == trust.TRUSTED
@@ -159,7 +159,7 @@ class _Reading:
 
         if inside.is_inside(self._folder, places.PROJECT_FILE):
             return False
-        from mm import config_file
+        from mm.config import config_file
 
         self._files.append((self._project, "not read"))
         self._warnings.append(LEADS_OUT % config_file.shown(self._project, 4096))
@@ -201,7 +201,7 @@ class _Reading:
 
     def _flat(self, data, path, regexes=True):
         """The file's values by key name."""
-        from mm import config_file, schema
+        from mm.config import config_file, schema
 
         document = config_file.parse(data, path)
         schema.check_document(document, path, regexes)
@@ -216,7 +216,7 @@ class _Reading:
         return given
 
     def _admitted(self, given, standing):
-        from mm import config_file, trust
+        from mm.config import config_file, trust
 
         taken, ignored = trust.admit(given, self._values, self._folder)
         self._untrusted_skills_dirs = tuple(taken.get("skills.dirs", ())[len(self._values["skills.dirs"]):])
@@ -233,7 +233,7 @@ class _Reading:
     def _take(self, given, source, by_user=True):
         for name, value in given.items():
             if BY_NAME[name].entries and value:
-                from mm import entries
+                from mm.config import entries
 
                 value = dict(self._values[name] or {}, **entries.convert(name, value, source, self._environ))
             if name == "model.url":
@@ -243,7 +243,7 @@ class _Reading:
 
     def _take_checked(self, name, value, source):
         if not isinstance(value, bool):  # a switch cannot be wrong, and needs no import
-            from mm import schema
+            from mm.config import schema
 
             schema.check_value(value, BY_NAME[name].shape, name, source)
         self._take({name: value}, source)
@@ -263,7 +263,7 @@ class _Reading:
     def _is_trusted(self):
         if self._trusted is not None:
             return self._trusted
-        from mm import trust
+        from mm.config import trust
 
         return trust.trusts(self._folder, self._environ)
 
@@ -286,8 +286,8 @@ class _Reading:
         source = self._source[name if name in BY_NAME else "model.headers"]
         if value[:1] != "$" or not variable.isidentifier() or source in VARIABLES:
             return value
-        from mm import config_file, schema
-        from mm.keys import HEADER_VALUE
+        from mm.config import config_file, schema
+        from mm.config.keys import HEADER_VALUE
 
         if not self._environ.get(variable):
             raise config_file.failure(source, "%s: the environment variable %s is not set" % (name, variable))
@@ -303,7 +303,7 @@ def _read(path):
         return None  # the usual case, which needs no import
     except OSError:
         pass  # is told by the attempt to read it
-    from mm import config_file
+    from mm.config import config_file
 
     return config_file.read(path)
 
@@ -319,7 +319,7 @@ _COPY = {list: tuple, dict: dict}
 def _yes_or_no(text, source):
     if text.lower() in YES or text.lower() in NO:
         return text.lower() in YES
-    from mm import config_file
+    from mm.config import config_file
 
     raise config_file.failure(source, "yolo: got \"%s\", allowed: %s"
                               % (config_file.shown(text, 60), ", ".join(YES + NO)))

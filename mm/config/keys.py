@@ -1,6 +1,6 @@
 """The keys of the configuration: the one table that makes its values, its JSON Schema and its page in docs/.
 
-Data only. A shape is a JSON Schema fragment of the few words that mm.schema knows, so what is checked and what
+Data only. A shape is a JSON Schema fragment of the few words that mm.config.schema knows, so what is checked and what
 `mm --config-schema` prints cannot differ. `title` is what an error says is allowed where the other words do not say it
 well; `writeOnly` marks what may hold a secret and so is never repeated in a message.
 """

@@ -1,6 +1,6 @@
-"""The shapes of mm.keys at work: checking values against them, and writing them down as JSON Schema and as a table.
+"""The shapes of mm.config.keys at work: checking values against them, and writing them down as JSON Schema and as a table.
 
-`check` knows the few words of JSON Schema that mm.keys uses. Imported only when there is something to check.
+`check` knows the few words of JSON Schema that mm.config.keys uses. Imported only when there is something to check.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import re
 
-from mm.config_file import failure, shown
-from mm.keys import ANY, KEYS, NO, ONLY_ADD, ONLY_FALSE, ONLY_INSIDE, ONLY_LOWER
+from mm.config.config_file import failure, shown
+from mm.config.keys import ANY, KEYS, NO, ONLY_ADD, ONLY_FALSE, ONLY_INSIDE, ONLY_LOWER
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 

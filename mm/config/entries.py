@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections import namedtuple
 
-from mm import places
-from mm.keys import HOOK_TIMEOUT, MCP_TIMEOUT, ON_FAILURE
+from mm.config import places
+from mm.config.keys import HOOK_TIMEOUT, MCP_TIMEOUT, ON_FAILURE
 
 # `argv` is the whole command line, a tuple; `timeout` is in seconds. A hook's `match` is None for every tool, and `folder`
 # is the folder of the file that declares it, where its relative commands start. A server's `tools` is None for all.
