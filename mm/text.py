@@ -10,10 +10,15 @@ from __future__ import annotations
 
 import re
 
+from mm.encoding import encoded_size
+
 # The longest line that is shown whole, in characters.
 LINE_LIMIT = 2000
 # How much of a command or a path a title shows.
 TITLE_LIMIT = 120
+
+# What a dialog shows of a text at most: characters, and bytes of JSON.
+DIALOG_CHARACTERS, DIALOG_BYTES = 16_000, 24 * 1024
 
 # Escape sequences as ECMA-48 writes them. None of them spans a line here, so that cleaning keeps the number of lines
 # and an unfinished one cannot swallow what follows.
@@ -87,6 +92,12 @@ def visible(text: str) -> str:
     text = _BLANKS.sub(lambda run: "[%d blanks]" % len(run.group()), text)
     text = _EMPTY_LINES.sub(lambda run: "\n[%d empty lines]\n" % (run.group().count("\n") - 1), text)
     return text if text.isascii() else _MAY_HOLD_MARKS.sub(_marks_folded, text)
+
+
+def shown_whole(text: str) -> bool:
+    """Whether a dialog shows all of `text`, visible: what a person allows may have no part that was left out."""
+    text = visible(text)
+    return len(text) <= DIALOG_CHARACTERS and encoded_size(text) <= DIALOG_BYTES
 
 
 def _escaped(found) -> str:

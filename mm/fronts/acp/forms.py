@@ -1,6 +1,9 @@
-"""A form (mm.events.Form) as the protocol asks it: one `elicitation/create`, or permission dialogs where a client has no forms. Pure.
+"""A form (mm.events.Form) as the protocol asks it: one `elicitation/create`, or permission dialogs where a client has no
+forms. Pure.
 
 Some clients show a permission's options by their kind alone ("Allow once"), so a dialog's content lists the choices too.
+All texts of a form are made visible for the person who fills it in, and the choices that were made are turned back into
+those that were offered.
 """
 
 from __future__ import annotations
@@ -8,7 +11,8 @@ from __future__ import annotations
 from collections import namedtuple
 
 from mm.events import ACCEPTED, DECLINED, FORM_CANCELLED, UNAVAILABLE, Form, FormAnswer
-from mm.text import one_line
+from mm.fronts.acp.updates import all_visible
+from mm.text import one_line, visible
 
 DECLINE = "decline"
 YES_AND_NO = ("Yes", "No")
@@ -22,16 +26,40 @@ Dialog = namedtuple("Dialog", "name params values")
 def request(session_id: str, form: Form) -> dict:
     """The params of `elicitation/create`."""
     scope = {"sessionId": session_id, "toolCallId": form.ref}
-    return dict(scope, mode="form", message=form.message, requestedSchema=form.schema, _meta={"mm.elicitationScope": scope})
+    return dict(scope, mode="form", message=visible(form.message), requestedSchema=_shown(form.schema),
+                _meta={"mm.elicitationScope": scope})
 
 
-def answer(result) -> FormAnswer:
-    """What the client answered; what is no answer at all cancels the form."""
+def _shown(schema: dict) -> dict:
+    """The form's schema with all its texts visible. The names of fields stay, because the answer comes under them; one that would
+    be shown itself, and hides something, gets a title."""
+    schema = all_visible(schema, names=str)
+    for name, question in schema["properties"].items():
+        if not question.get("title") and visible(name) != name:
+            question["title"] = visible(name)
+    return schema
+
+
+def answer(result, form: Form) -> FormAnswer:
+    """What the client answered to `form`; anything that is not an answer cancels the form."""
     result = result if isinstance(result, dict) else {}
     content = result.get("content")
     if result.get("action") == ACCEPTED:
-        return FormAnswer(ACCEPTED, content if isinstance(content, dict) else {})
+        content = content if isinstance(content, dict) else {}
+        return FormAnswer(ACCEPTED, {name: _offered(value, form.schema["properties"].get(name))
+                                     for name, value in content.items()})
     return FormAnswer(DECLINED if result.get("action") == DECLINED else FORM_CANCELLED)
+
+
+def _offered(value, question):
+    """A choice as it was offered, where it was shown in another form."""
+    if not isinstance(question, dict):
+        return value
+    if isinstance(value, list):
+        return [_offered(each, question.get("items")) for each in value]
+    options = [option for kind in ("oneOf", "anyOf") for option in _list(question.get(kind)) if isinstance(option, dict)]
+    choices = _list(question.get("enum")) + [option.get("const") for option in options]
+    return next((choice for choice in choices if isinstance(choice, str) and visible(choice) == value), value)
 
 
 def dialogs(session_id: str, form: Form):
@@ -87,7 +115,11 @@ def _permission(session_id: str, ref: str, question: str, choices) -> dict:
 def ask(session_id: str, form: Form, supported: bool, request_of, cancel) -> FormAnswer:
     """Asks it in the way the client can bear; `request_of(method, params, cancel)` is the connection's."""
     if supported:
-        return answer(request_of("elicitation/create", request(session_id, form), cancel))
+        try:
+            params = request(session_id, form)
+        except RecursionError:
+            return FormAnswer(UNAVAILABLE)
+        return answer(request_of("elicitation/create", params, cancel), form)
     asked = dialogs(session_id, form)
     if not asked:
         return FormAnswer(UNAVAILABLE)
@@ -98,3 +130,7 @@ def ask(session_id: str, form: Form, supported: bool, request_of, cancel) -> For
             return given
         content.update(given.content)
     return FormAnswer(ACCEPTED, content)
+
+
+def _list(value) -> list:
+    return value if isinstance(value, list) else []

@@ -7,6 +7,7 @@ from mm.cancel import Cancelled
 from mm.engine.turn import CANCELLED, END_TURN, run_turn
 from mm.events import REJECT, UNAVAILABLE, FormAnswer, Permission, Text, Thought, WindowUse
 from mm.fronts.acp import attachments, commands, updates
+from mm.text import Cleaner
 from mm.wire.peer import INTERNAL_ERROR, Closed, RemoteError
 
 TURN_DONE = "[acp] turn done: %d command(s) · %d file op(s) · %d skill(s)"
@@ -101,19 +102,35 @@ class _Front:
     def __init__(self, client, thoughts: bool, cancel):
         self._client, self._peer, self._thoughts, self._cancel = client, client.peer, thoughts, cancel
         self._chunk_line = updates.ChunkLine(client.session.id)
+        self._streaming, self._cleaner = Text, Cleaner()
 
     def emit(self, event) -> None:
+        kind = type(event)
         try:
-            if type(event) is Text:
-                for piece in updates.pieces(event.text):
-                    self._peer.send_encoded(self._chunk_line.encode(piece))
-            elif type(event) is Thought:
-                for piece in updates.pieces(event.text) if self._thoughts else ():
-                    self._client.update(updates.update(Thought(piece)))
+            if kind is Text or kind is Thought:
+                if kind is not self._streaming:
+                    self._end_stream()
+                    self._streaming = kind
+                self._stream(self._cleaner.feed(event.text))
             else:
+                self._end_stream()
                 self._client.update(updates.update(event))
         except Closed:
             self._cancel.cancel()  # nobody is left to work for
+
+    def _stream(self, text: str) -> None:
+        """Sends a piece of the answer, or of the reasoning, that is clean."""
+        if not text:
+            return
+        if self._streaming is Text:
+            for piece in updates.pieces(text):
+                self._peer.send_encoded(self._chunk_line.encode(piece))
+        elif self._thoughts:
+            for piece in updates.pieces(text):
+                self._client.update(updates.update(Thought(piece)))
+
+    def _end_stream(self) -> None:
+        self._stream(self._cleaner.rest())
 
     def ask(self, permission: Permission, cancel) -> str:
         try:

@@ -2,7 +2,8 @@
 
 Clients differ in what they can bear: some die of a line over 64 KiB, most render text as Markdown, several reject raw
 values that are no objects. So everything that goes out is cut to a size here, program output is fenced, and the raw
-fields are always objects.
+fields are always objects. What a person decides on is made visible: titles by those who make them, arguments, dialogs and diffs
+here. All other text is cleaned; that of the answer is cleaned where it streams (mm.fronts.acp.prompting).
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ from mm.events import (
 )
 from mm.diff import capped
 from mm.encoding import encode, encoded_size
-from mm.text import fence, without_images
+from mm.text import DIALOG_BYTES, DIALOG_CHARACTERS, clean, fence, visible, without_images
 from mm.wire import messages
 from mm.wire.framing import encode_line, encode_string
 
-# Characters of a tool's output in either place that shows it.
-OUTPUT_LIMIT = 16_000
-# Bytes of JSON: one output, the raw input. With both sides of a diff (mm.diff) under 64 KiB a line.
-OUTPUT_BYTES = 24 * 1024
+# What is shown of a tool's output, in either place that shows it, and of a dialog's text: characters, and bytes of JSON. With
+# both sides of a diff (mm.diff) under 64 KiB a line.
+OUTPUT_LIMIT, OUTPUT_BYTES = DIALOG_CHARACTERS, DIALOG_BYTES
 INPUT_BYTES = 24 * 1024
 CHUNK_CHARACTERS = 8_000
 # The contract's four options, in order: id, kind, name on the button.
@@ -40,7 +40,7 @@ def update(event) -> dict:
 
 
 def chunk(text: str, kind: str = "agent_message_chunk") -> dict:
-    return {"sessionUpdate": kind, "content": {"type": "text", "text": text}}
+    return {"sessionUpdate": kind, "content": {"type": "text", "text": clean(text)}}
 
 
 def commands(available) -> dict:
@@ -71,7 +71,7 @@ def permission_request(session_id: str, permission: Permission) -> dict:
     if permission.diff is not None:
         call["content"] = [_diff(permission.diff)]
     elif permission.text:
-        call["content"] = [_text(fence(cut(permission.text, OUTPUT_LIMIT, OUTPUT_BYTES)))]
+        call["content"] = [_text(fence(cut(visible(permission.text), OUTPUT_LIMIT, OUTPUT_BYTES)))]
     options = [{"optionId": option, "kind": kind, "name": name} for option, kind, name in OPTIONS]
     return {"sessionId": session_id, "toolCall": call, "options": options}
 
@@ -91,11 +91,12 @@ class ChunkLine:
 
     def __init__(self, session_id: str):
         # JSON escapes a NUL, so this mark cannot come from the session id.
-        params = {"sessionId": session_id, "update": chunk("\0")}
+        update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "\0"}}
+        params = {"sessionId": session_id, "update": update}
         self._head, self._tail = encode_line(messages.notice("session/update", params)).split(b'"\\u0000"')
 
     def encode(self, text: str) -> bytes:
-        """The line for one chunk, with its end."""
+        """The line for one chunk of a text that is clean, with its end."""
         return self._head + encode_string(text) + self._tail
 
 
@@ -137,12 +138,27 @@ def _call(event: ToolPending) -> dict:
 
 
 def _raw_input(arguments: dict) -> dict:
-    """The arguments as they are, or with their long strings cut until they fit."""
-    for limit in (None, 16_000, 4_000, 1_000, 100):
-        shown = arguments if limit is None else {name: _shorter(value, limit) for name, value in arguments.items()}
-        if encoded_size(shown) <= INPUT_BYTES:
-            return shown
+    """The arguments, visible, or with their long strings cut until they fit."""
+    try:
+        arguments = all_visible(arguments)
+        for limit in (None, 16_000, 4_000, 1_000, 100):
+            shown = arguments if limit is None else {name: _shorter(value, limit) for name, value in arguments.items()}
+            if encoded_size(shown) <= INPUT_BYTES:
+                return shown
+    except RecursionError:
+        pass  # nested as deeply as could just be read
     return {}
+
+
+def all_visible(value, names=visible):
+    """A JSON value with all of its texts visible; `names` is what becomes of the names of its fields."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, list):
+        return [all_visible(each, names) for each in value]
+    if isinstance(value, dict):
+        return {names(name): all_visible(each, names) for name, each in value.items()}
+    return value
 
 
 def _shorter(value, limit: int):
@@ -155,11 +171,11 @@ def _started(event: ToolStarted) -> dict:
 
 
 def _output(event: ToolOutput) -> dict:
-    return dict(_started(event), content=[_text(fence(cut(event.tail, OUTPUT_LIMIT, OUTPUT_BYTES)))])
+    return dict(_started(event), content=[_text(fence(cut(clean(event.tail), OUTPUT_LIMIT, OUTPUT_BYTES)))])
 
 
 def _ended(event: ToolEnded) -> dict:
-    shown = cut(event.output, OUTPUT_LIMIT, OUTPUT_BYTES)
+    shown = cut(clean(event.output), OUTPUT_LIMIT, OUTPUT_BYTES)
     if event.diff is not None:
         content = _diff(event.diff)
     else:
@@ -183,7 +199,7 @@ def _text(text: str) -> dict:
 
 
 def _diff(diff: Diff) -> dict:
-    shown = capped(diff)
+    shown = capped(Diff(visible(diff.path), None if diff.old is None else visible(diff.old), visible(diff.new)))
     content = {"type": "diff", "path": shown.path, "newText": shown.new}
     if shown.old is not None:
         content["oldText"] = shown.old

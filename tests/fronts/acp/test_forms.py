@@ -39,7 +39,32 @@ class Forms(unittest.TestCase):
     def test_what_a_client_answers(self):
         for result, expected in ANSWERS:
             with self.subTest(result=result):
-                self.assertEqual(forms.answer(result), expected)
+                self.assertEqual(forms.answer(result, form(q1=CHOICE)), expected)
+
+    def test_hidden_characters_are_shown_and_chosen_unchanged(self):
+        hidden = "no\u202esey"
+        asked = form(q1={"type": "string", "title": "Run\u200b it?", "enum": ["yes", hidden]},
+                     q2={"type": "array", "items": {"type": "string", "enum": [hidden]}},
+                     q3={"type": "string", "oneOf": [{"const": hidden, "title": "x" + " " * 1000 + "y"}]},
+                     **{"q\u202e4": {"type": "string"}})
+        params = forms.request("s", asked._replace(message="a\u2028b"))
+        self.assertEqual(params["message"], "a\\u2028b")
+        self.assertEqual(params["requestedSchema"]["properties"], {
+            "q1": {"type": "string", "title": "Run\\u200b it?", "enum": ["yes", "no\\u202esey"]},
+            "q2": {"type": "array", "items": {"type": "string", "enum": ["no\\u202esey"]}},
+            "q3": {"type": "string", "oneOf": [{"const": "no\\u202esey", "title": "x[1000 blanks]y"}]},
+            "q\u202e4": {"type": "string", "title": "q\\u202e4"}})
+        content = {"q1": "no\\u202esey", "q2": ["no\\u202esey", "other", 1], "q3": "no\\u202esey", "q\u202e4": "no\\u202esey",
+                   "q5": "x"}
+        self.assertEqual(forms.answer({"action": "accept", "content": content}, asked).content,
+                         {"q1": hidden, "q2": [hidden, "other", 1], "q3": hidden, "q\u202e4": "no\\u202esey", "q5": "x"})
+
+    def test_odd_schemas_of_an_agent_do_no_harm(self):
+        for odd in ({"enum": 5}, {"items": 5}, {"items": {"enum": "ab"}}, {"oneOf": 5, "anyOf": [1, None]}, {"items": []}):
+            with self.subTest(odd):
+                result = {"action": "accept", "content": {"q1": ["a"]}}
+                self.assertEqual(forms.answer(result, form(q1=odd)).content, {"q1": ["a"]})
+                self.assertEqual(forms.answer({"action": "accept", "content": {"q1": "a"}}, form(q1=odd)).content, {"q1": "a"})
 
     def test_only_an_option_that_is_there_is_a_choice(self):
         [dialog] = forms.dialogs("s", form(q1=CHOICE))

@@ -43,6 +43,9 @@ SHAPES = {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "failed",
         "content": [text("```\n[![x](https://host.example/p.png)]\n```")],
         "rawOutput": {"output": "[![x](https://host.example/p.png)]"}}),
+    "output is cleaned": (ToolEnded("call_1", COMPLETED, "\x1b[31mred\x1b]0;t\x07\x00\n", None, False), {
+        "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed",
+        "content": [text("```\nred\n```")], "rawOutput": {"output": "red\n"}}),
     "a note is not fenced": (ToolEnded("call_1", FAILED, "[no]", None, True), {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "failed",
         "content": [text("[no]")], "rawOutput": {"output": "[no]"}}),
@@ -60,6 +63,32 @@ SHAPES = {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_2", "status": "completed",
         "content": [{"type": "diff", "path": "/w/a.py", "newText": ""}], "rawOutput": {"output": "[created]"}}),
 }
+
+
+HIDDEN, SEEN = "rm\u202e x\u2028" + " " * 1000 + "y\U000e0041", "rm\\u202e x\\u2028[1000 blanks]y\\U000e0041"
+
+
+class WhatAPersonDecidesOn(unittest.TestCase):
+    def test_hides_nothing(self):
+        pending = BASH._replace(arguments={"command": HIDDEN, "more": [{HIDDEN: HIDDEN}, 1, None]})
+        call = updates.permission_request("s", Permission(pending, None, HIDDEN))["toolCall"]
+        self.assertEqual(call["rawInput"], {"command": SEEN, "more": [{SEEN: SEEN}, 1, None]})
+        self.assertEqual(call["content"], [text("```\n%s\n```" % SEEN)])
+        diff = Diff("/w/a\u202eb", HIDDEN, HIDDEN + "\n")
+        call = updates.permission_request("s", Permission(EDIT, diff, None))["toolCall"]
+        self.assertEqual(call["content"], [{"type": "diff", "path": "/w/a\\u202eb", "oldText": SEEN, "newText": SEEN + "\n"}])
+        self.assertEqual(updates.update(ToolEnded("call_2", COMPLETED, "", diff, False))["content"], call["content"])
+
+    def test_a_line_of_hidden_characters_stays_short(self):
+        line = Diff("/w/a", "\U000e0041" * 50_000, "\x01" * 50_000)
+        request = updates.permission_request("s", Permission(EDIT, line, None))
+        self.assertLess(encoded_size(request), LINE_LIMIT)
+
+    def test_arguments_nested_too_deeply_are_left_out(self):
+        deep = []
+        for _ in range(5000):
+            deep = [deep]
+        self.assertEqual(updates.update(BASH._replace(arguments={"command": deep}))["rawInput"], {})
 
 
 class Shapes(unittest.TestCase):
@@ -136,7 +165,7 @@ class PermissionRequests(unittest.TestCase):
 class ChunkLines(unittest.TestCase):
     def test_the_ready_made_line_is_the_same_message(self):
         line = updates.ChunkLine("20260916-101530-4f2a9c1e")
-        for text in ("a", ' "\n\\\u2028é🙂', "", "\0"):
+        for text in ("a", ' "\n\\\u2028é🙂', ""):
             message = json.loads(line.encode(text))
             self.assertEqual(message, {"jsonrpc": "2.0", "method": "session/update", "params": {
                 "sessionId": "20260916-101530-4f2a9c1e", "update": updates.chunk(text)}})
