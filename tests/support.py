@@ -41,6 +41,9 @@ def scratch_folder() -> str:
     return tempfile.mkdtemp(dir=_scratch)
 
 
+# What is tested within the tests' own process leaves the user's state folder alone, too.
+os.environ["XDG_STATE_HOME"] = os.path.join(scratch_folder(), "state")
+
 _pyz = os.environ.get("MM_PYZ") and os.path.abspath(os.environ["MM_PYZ"])
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 
-from mm import inside
+from mm import inside, replacing
 from mm.config import config_file, places
 from mm.errors import UserError
 from mm.config.keys import ANY, BY_NAME, NO_LIMIT_AT_ZERO, ONLY_ADD, ONLY_FALSE, ONLY_INSIDE, ONLY_LOWER
@@ -62,7 +62,8 @@ def trust(folder: str, environ=os.environ) -> str:
         raise UserError("no home folder to remember it in: set HOME or XDG_STATE_HOME", exit_code=2)
     record = json.dumps({"folder": _real(folder), "sha256": _hash(data)}) + "\n"
     try:
-        _write(_record_of(folder, records), record.encode("ascii"))
+        os.makedirs(records, mode=0o700, exist_ok=True)
+        replacing.replace(_record_of(folder, records), record.encode("ascii"), 0o600)
     except OSError as error:
         raise config_file.failure(records, error.strerror or "cannot be written") from None
     if data is None:
@@ -132,18 +133,3 @@ def _hash(data):
     import hashlib
 
     return None if data is None else hashlib.sha256(data).hexdigest()
-
-
-def _write(path, data):
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    temporary = "%s.%d.tmp" % (path, os.getpid())
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -4,13 +4,13 @@
     open(folder, id, cwd)      one that was saved
     store.save(messages, …)    after each turn
 
-A save writes a temporary file beside the session file, waits until the disk has it and renames it. Whenever the process
-dies, the file is the whole conversation of one save or the next; a save that fails leaves it as it was.
+The file is replaced in one step (mm.replacing): whenever the process dies, it is the whole conversation of one save or the
+next, and a save that fails leaves it as it was.
 
 Two processes may hold one session. Each remembers what the file was when it last read or wrote it. Under a lock between
 processes a save looks whether the file is still that; if not, this conversation goes to a file of its own,
-`<id>-conflict-<hex>`, and later saves go there too. Whether the file has changed is told by its inode, size and time, and
-where these differ by the hash of its bytes.
+`<id>-conflict-<hex>`, and later saves go there too. The file has changed if its inode, size or time differ and the hash of
+its bytes does, too.
 
 A message never changes once it is in a list that was saved (conversation.history), so its line of JSON is made once. A
 Store is used by one thread at a time; its own lock only makes sure of that.
@@ -18,23 +18,27 @@ Store is used by one thread at a time; its own lock only makes sure of that.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import threading
 import time
 from collections import namedtuple
+from contextlib import contextmanager
 
-from mm import regular_file
-from mm.conversation import lock, session_file
+from mm import regular_file, replacing
+from mm.conversation import session_file
 from mm.conversation.session_file import Saved, SessionError
 
 # A larger file is not read.
 MAX_BYTES = 64 * 1024 * 1024
 # Seconds after which a turn that still runs is saved again.
 SAVE_EVERY = 5.0
-# Seconds after which the temporary file of a process that died is removed.
-STALE = 24 * 3600
+# Seconds that a save waits for another process's, which takes as long as one write; and once the turn is cancelled.
+PATIENCE, HURRIED = 5.0, 0.3
+_PAUSE = 0.01
+BUSY = "another mm is writing it"
 
 # Why a session cannot be loaded, as the client reads it; more in session_file.
 BAD_ID = "not a session id: 1 to 64 letters, digits and hyphens are allowed"
@@ -50,7 +54,6 @@ GROWN = "session %s is larger than %d MB: it is saved, but cannot be loaded" % (
 _ID = re.compile("[0-9A-Za-z-]{1,64}")
 _ID_LENGTH = 64
 _CONFLICT_SUFFIX = re.compile("-conflict-[0-9a-f]{8}$")
-_TEMPORARY = re.compile(r"\.[0-9A-Za-z-]{1,64}\.[0-9]+\.tmp")
 
 # The session file as this process last knew it. `mark` is (device, inode, size, time), `digest` the hash of its bytes.
 _Known = namedtuple("_Known", "mark digest")
@@ -75,7 +78,6 @@ def open(folder: str, session_id: str, cwd: str | None = None) -> tuple:
     if cwd is not None:
         header["cwd"] = cwd
     header["created"] = saved.created or _now()
-    _remove_stale(folder)
     store = Store(folder, session_id, header, _Known(mark, _digest(data)))
     store._lines = {id(message): (message, line) for message, line in zip(saved.messages, lines) if line is not None}
     return store, saved
@@ -98,18 +100,18 @@ class Store:
     def path(self) -> str:
         return self._path(self.id)
 
-    def due(self) -> bool:
+    def due(self, now: float | None = None) -> bool:
         """Whether the last save, or the attempt, is so long ago that a running turn should save again."""
-        return time.monotonic() - self._tried_at > SAVE_EVERY
+        return (time.monotonic() if now is None else now) - self._tried_at > SAVE_EVERY
 
-    def save(self, messages: list, usage: dict, title, model, plan=None) -> str | None:
-        """Writes all of it; returns None or one line of news for the log.
+    def save(self, messages: list, usage: dict, title, model, plan=None, cancel=None) -> str | None:
+        """Writes all of it; returns None or one line of news for the log. A `cancel` shortens the wait for another process.
 
         Raises OSError when it cannot be written: the file is then as it was, and the next save tries again.
         """
         with self._saving:
             try:
-                return self._save(messages, {"usage": usage or {}, "title": title, "model": model, "plan": plan})
+                return self._save(messages, {"usage": usage, "title": title, "model": model, "plan": plan}, cancel)
             finally:
                 self._tried_at = time.monotonic()
 
@@ -123,14 +125,14 @@ class Store:
         copy.save(messages, usage, title, model, plan)
         return copy.id
 
-    def _save(self, messages, values):
+    def _save(self, messages, values, cancel):
         lines = self._lines_of(messages)
         self._make_folder()
-        with lock.held(os.path.join(self.folder, ".%s.lock" % self.id)):
+        with _locked(self.folder, cancel):
             conflict = self._changed_by_another()
             target = _conflict_id(self.id) if conflict else self.id
             data = session_file.render(dict(self._header, id=target, updated=_now(), **values), lines)
-            mark = self._replace(target, data)
+            mark = _mark(replacing.replace(self._path(target), data, 0o600))
         news = CONFLICT % (self.id, target) if conflict else None
         self.id, self._known = target, _Known(mark, _digest(data))
         if len(data) > MAX_BYTES and not self._told_size and not news:
@@ -152,7 +154,9 @@ class Store:
         if self._known is None and not os.listdir(self.folder):
             # Only into a folder that is ours alone: `sessions.dir` may name one that the user has other things in.
             try:
-                _write_new(os.path.join(self.folder, ".gitignore"), b"*\n")
+                path = os.path.join(self.folder, ".gitignore")
+                with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                    file.write(b"*\n")
             except FileExistsError:
                 pass  # another process came first
 
@@ -169,19 +173,6 @@ class Store:
             return _digest(_read(self.path)[0]) != self._known.digest
         except SessionError:
             return True
-
-    def _replace(self, session_id, data):
-        """Puts `data` in the place of that session's file in one step; returns the new file's mark."""
-        temporary = os.path.join(self.folder, ".%s.%d.tmp" % (session_id, os.getpid()))
-        _discard(temporary)  # of a process that died and had the same number
-        mark = _write_new(temporary, data)
-        try:
-            os.replace(temporary, self._path(session_id))
-        except OSError:
-            _discard(temporary)
-            raise
-        _sync_folder(self.folder)
-        return mark
 
     def _path(self, session_id):
         return os.path.join(self.folder, session_id + ".json")
@@ -205,21 +196,6 @@ def _read(path):
         raise SessionError(NOT_READABLE % (error.strerror or error)) from None
 
 
-def _write_new(path, data):
-    """Writes a file that was not there and that only the user can read, down to the disk; returns its mark."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-    try:
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
-            view = memoryview(data)
-            while view:
-                view = view[file.write(view):]
-            os.fsync(descriptor)
-            return _mark(os.fstat(descriptor))
-    except BaseException:
-        _discard(path)
-        raise
-
-
 def _mark(status):
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
@@ -237,37 +213,44 @@ def _conflict_id(session_id):
     return base[:_ID_LENGTH - len(suffix)] + suffix
 
 
-def _sync_folder(folder):
-    """Makes a rename last through a power cut, where the system can."""
+@contextmanager
+def _locked(folder, cancel):
+    """Holds the lock of the sessions' folder. Raises OSError if another process does not let go of it.
+
+    The folder itself is locked, so nothing is left behind. Where that cannot be, as on Windows, there is no lock.
+    """
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:
-        return  # Windows opens no folders
+        yield
+        return
     try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
+        _wait_for_lock(descriptor, folder, cancel)
+        yield
+        _sync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _discard(path):
+def _sync(descriptor):
+    """Makes a rename in the folder last through a power cut, if the system can."""
     try:
-        os.unlink(path)
+        os.fsync(descriptor)
     except OSError:
         pass
 
 
-def _remove_stale(folder):
-    """Removes what processes left that died while they saved."""
-    try:
-        names = [name for name in os.listdir(folder) if _TEMPORARY.fullmatch(name)]
-    except OSError:
-        return
-    for name in names:
-        path = os.path.join(folder, name)
+def _wait_for_lock(descriptor, folder, cancel):
+    last = time.monotonic() + PATIENCE
+    while True:
         try:
-            if time.time() - os.lstat(path).st_mtime > STALE:
-                os.unlink(path)
+            return replacing.lock(descriptor)
+        except BlockingIOError:
+            if cancel and cancel.cancelled:
+                last = min(last, time.monotonic() + HURRIED)
+                cancel = None
+            if time.monotonic() > last:
+                raise OSError(errno.EBUSY, BUSY, folder) from None
+            time.sleep(_PAUSE)
         except OSError:
-            pass
+            return None  # the file system knows no locks

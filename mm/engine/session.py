@@ -74,12 +74,14 @@ class Session:
                 mcp.weigh(self.tools, self._config.mcp, window)
 
     def _begin(self, cancel, window: int) -> None:
+        from mm import replacing
         from mm.engine.verdict import NoHooks
         from mm.engine import instructions
         from mm.engine.prompt import system_prompt
         from mm.skills import catalogue
         from mm.tools.workspace import Workspace
 
+        replacing.remove_remains()
         config = self._config
         self.hooks = NoHooks()
         if any(config.hooks.values()):
@@ -177,12 +179,12 @@ class Session:
         return self.store.copy_as(new_id, self.messages, self.usage, self._titled(), model,
                                   self._plan_to_save()) if self.store else None
 
-    def save(self, model: str) -> None:
-        """Writes the session file; what goes wrong is said once and tried again at the next save."""
+    def save(self, model: str, cancel=None) -> None:
+        """Writes the session file; what goes wrong is said once and tried again at the next save. `cancel`: the turn's."""
         if not self.store:
             return
         try:
-            news = self.store.save(self.messages, self.usage, self._titled(), model, self._plan_to_save())
+            news = self.store.save(self.messages, self.usage, self._titled(), model, self._plan_to_save(), cancel)
         except OSError as problem:
             if not self._told_unsaved:
                 log.line("[acp] session %s is not saved: %s" % (self.id, problem.strerror or problem))
@@ -194,10 +196,10 @@ class Session:
             if self.hooks:
                 self.hooks.transcript = self.store.path
 
-    def save_if_due(self, model: str) -> None:
+    def save_if_due(self, model: str, cancel) -> None:
         """During a long turn: what it has done so far must survive a crash."""
         if self.store and self.store.due():
-            self.save(model)
+            self.save(model, cancel)
 
     def _titled(self):
         """The title: the beginning of the first question; None before there is one."""

@@ -134,7 +134,7 @@ class _Turn:
         session = self._session
         history.close_calls(session.messages, history.INTERRUPTED)
         history.drop_unanswered(session.messages)
-        session.save(self._agent.model_name)
+        session.save(self._agent.model_name, self._cancel)
 
     def _accepted(self, prompt: str) -> bool:
         """Puts the question into the history, unless a hook denies it."""
@@ -171,7 +171,7 @@ class _Turn:
             return None if self._sent_on_by_hook() else END_TURN
         for place, call in answer.calls:
             self.calls.run(place, call)
-            self._session.save_if_due(self._agent.model_name)
+            self._session.save_if_due(self._agent.model_name, self._cancel)
             if self.calls.malformed == MALFORMED_LIMIT:
                 self._break_off(MALFORMED_CALLS % MALFORMED_LIMIT)
             if self.calls.looping():

@@ -1,7 +1,6 @@
 """Opening, decoding and replacing files, alike for all file tools.
 
-A file is replaced in one step, so that whoever reads it meanwhile, or a crash, sees the old or the new bytes and nothing
-between. The new file is made beside the old one, with its mode; other names of the old one (hard links) keep the old bytes.
+A file is replaced in one step (mm.replacing); other names of the old one (hard links) keep the old bytes.
 """
 
 from __future__ import annotations
@@ -9,10 +8,9 @@ from __future__ import annotations
 import codecs
 import os
 import stat
-import time
 from collections import namedtuple
 
-from mm import regular_file
+from mm import regular_file, replacing
 from mm.text import one_line, replace_surrogates, size
 from mm.tools.document import unchecked
 from mm.tools.tool import SHOWN, ToolError  # noqa: F401 (also part of what this room offers)
@@ -27,7 +25,6 @@ LISTED = 200
 _DIGESTED = 4 * 1024 * 1024
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_REPLACE_TRIES, _REPLACE_PAUSE = 5, 0.05
 
 # A file's text as it stands, with its own line ends, and what it takes to make bytes of it again.
 Decoded = namedtuple("Decoded", "text encoding bom")
@@ -128,17 +125,9 @@ def check_writable(tool_name, place) -> None:
 
 def replace(tool_name, place, data: bytes) -> None:
     """Puts `data` in the file's place in one step, its mode kept; parents are made. Raises ToolError."""
-    folder = os.path.dirname(place.real)
-    temporary = os.path.join(folder, f".mm-{os.urandom(8).hex()}")
     try:
-        _make_folders(folder)
-        try:
-            _write_new(temporary, data)
-            _take_over(place.real, temporary)
-            _rename(temporary, place.real)
-        except BaseException:
-            _discard(temporary)
-            raise
+        _make_folders(os.path.dirname(place.real))
+        replacing.replace(place.real, data)
     except OSError as error:
         raise failure(tool_name, place, error) from None
 
@@ -154,48 +143,6 @@ def _make_folders(folder):
             os.mkdir(folder)
         except FileExistsError:  # somebody else was as quick; if it is no folder, what comes next says so
             pass
-
-
-def _write_new(path, data):
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    with open(os.open(path, flags, 0o666), "wb") as file:  # open() closes the descriptor; the umask applies
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _take_over(old, new):
-    """Gives `new` the mode of `old`, and its owner and group as far as that is allowed."""
-    try:
-        status = os.stat(old)
-    except FileNotFoundError:
-        return
-    mode = stat.S_IMODE(status.st_mode)
-    mine = os.stat(new)
-    for kept, wanted in (((mine.st_uid, -1), (status.st_uid, -1)), ((-1, mine.st_gid), (-1, status.st_gid))):
-        if kept != wanted:
-            try:
-                os.chown(new, *wanted)
-            except OSError:
-                mode &= 0o777  # set-uid and set-gid would now speak for somebody else
-    os.chmod(new, mode)
-
-
-def _rename(old, new):
-    for attempt in range(_REPLACE_TRIES):
-        try:
-            return os.replace(old, new)
-        except PermissionError:  # on Windows whoever has the file open, a virus scanner for one, is in the way
-            if os.name != "nt" or attempt == _REPLACE_TRIES - 1:
-                raise
-            time.sleep(_REPLACE_PAUSE)
-
-
-def _discard(path):
-    try:
-        os.unlink(path)
-    except OSError:
-        pass
 
 
 def listing(place, check=unchecked) -> str:

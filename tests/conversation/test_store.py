@@ -13,7 +13,9 @@ import threading
 import time
 import unittest
 
-from mm.conversation import history, lock, store
+from mm import replacing
+from mm.cancel import Cancel
+from mm.conversation import history, store
 from mm.conversation.store import SessionError
 from tests import support
 
@@ -73,7 +75,7 @@ class StoreTest(unittest.TestCase):
 class Saving(StoreTest):
     def test_makes_a_folder_and_a_file_that_only_the_user_can_read(self):
         kept = self.saved([])
-        self.assertEqual(self.names(), ["." + ID + ".lock", ".gitignore", ID + ".json"])
+        self.assertEqual(self.names(), [".gitignore", ID + ".json"])
         self.assertEqual(kept.path, os.path.join(self.folder, ID + ".json"))
         self.assertEqual((mode(self.folder), mode(kept.path)), (0o700, 0o600))
         with open(os.path.join(self.folder, ".gitignore")) as file:
@@ -156,10 +158,10 @@ class Saving(StoreTest):
     def test_is_due_some_seconds_after_the_last_attempt(self):
         kept = self.saved()
         self.assertFalse(kept.due())
-        kept._tried_at -= store.SAVE_EVERY + 1
-        self.assertTrue(kept.due())
+        later = time.monotonic() + store.SAVE_EVERY
+        self.assertTrue(kept.due(later))
         kept.save(MESSAGES, USAGE, None, None)
-        self.assertFalse(kept.due())
+        self.assertFalse(kept.due(later))
 
 
 class FailingToSave(StoreTest):
@@ -167,7 +169,7 @@ class FailingToSave(StoreTest):
         lines = self.written(self.folder, ID, "a", 8, 10_000)
         self.assertEqual(lines, ["%d %s" % (number, ID) for number in range(1, 5)] + ["failed: File too large"] * 4)
         self.assertEqual(len(store.open(self.folder, ID)[1].messages), 4)
-        self.assertEqual(self.names(), ["." + ID + ".lock", ".gitignore", ID + ".json"])
+        self.assertEqual(self.names(), [".gitignore", ID + ".json"])
 
     def test_a_folder_that_cannot_be_made(self):
         place = support.scratch_folder()
@@ -216,21 +218,7 @@ class FailingToSave(StoreTest):
             kept, before = len(store.open(self.folder, ID)[1].messages), kept
             self.assertIn(kept, (told, told + 1))
             self.assertGreater(told, before)
-        self.assertTrue(all(ID in name or name == ".gitignore" for name in self.names()))
-
-    def test_what_a_killed_process_left_is_removed_after_a_day(self):
-        self.saved()
-        for name, age in ((".old.123.tmp", 25), (".new.124.tmp", 23), ("notes.tmp", 25)):
-            self.put(b"{", name)
-            then = time.time() - age * 3600
-            os.utime(os.path.join(self.folder, name), (then, then))
-        store.open(self.folder, ID)
-        self.assertEqual([name for name in self.names() if name.endswith(".tmp")], [".new.124.tmp", "notes.tmp"])
-
-    def test_what_a_process_of_the_same_number_left_is_no_obstacle(self):
-        self.put(b"{", ".%s.%d.tmp" % (ID, os.getpid()))
-        self.saved()
-        self.assertEqual(store.open(self.folder, ID)[1].messages, MESSAGES)
+        self.assertTrue(all(ID in name or name == ".gitignore" or name.startswith(".mm-") for name in self.names()))
 
 
 class TwoProcesses(StoreTest):
@@ -306,6 +294,12 @@ class TwoProcesses(StoreTest):
             self.assertEqual(len(messages), int(count))
         self.assertEqual(len({kept_under for _, kept_under in last}), 3)
 
+    def locked(self):
+        """The folder, locked as by another process: a descriptor of its own."""
+        descriptor = os.open(self.folder, os.O_RDONLY)
+        replacing.lock(descriptor)
+        return descriptor
+
     def test_a_save_waits_for_the_other_ones_end(self):
         kept, done = self.saved(), threading.Event()
 
@@ -313,12 +307,23 @@ class TwoProcesses(StoreTest):
             kept.save(MESSAGES, USAGE, "later", None)
             done.set()
 
-        with lock.held(os.path.join(self.folder, ".%s.lock" % ID)):
-            thread = threading.Thread(target=save)
-            thread.start()
-            self.assertFalse(done.wait(0.1))
+        other = self.locked()
+        thread = threading.Thread(target=save)
+        thread.start()
+        self.assertFalse(done.wait(0.1))
+        os.close(other)
         thread.join(support.DEADLINE)
         self.assertEqual(read(kept.path)["title"], "later")
+
+    def test_a_cancel_shortens_the_wait(self):
+        kept, cancel, other = self.saved(), Cancel(), self.locked()
+        self.addCleanup(os.close, other)
+        threading.Timer(0.1, cancel.cancel).start()
+        begin = time.monotonic()
+        with self.assertRaises(OSError) as raised:
+            kept.save(MESSAGES, USAGE, "later", None, cancel=cancel)
+        self.assertEqual(raised.exception.strerror, store.BUSY)
+        self.assertLess(time.monotonic() - begin, store.PATIENCE / 2)
 
 
 class Loading(StoreTest):
@@ -399,18 +404,6 @@ class HostileFolders(StoreTest):
         os.symlink(self.victim, self.kept.path)
         self.assertIn("-conflict-", self.kept.save(MESSAGES, USAGE, None, None))
         self.assertEqual(store.open(self.folder, self.kept.id)[1].messages, MESSAGES)
-
-    def test_a_link_in_the_place_of_the_temporary_file(self):
-        os.symlink(self.victim, os.path.join(self.folder, ".%s.%d.tmp" % (ID, os.getpid())))
-        self.assertIsNone(self.kept.save(MESSAGES, USAGE, None, None))
-
-    def test_a_link_or_a_fifo_in_the_place_of_the_lock(self):
-        path = os.path.join(self.folder, ".%s.lock" % ID)
-        for make in (lambda: os.symlink(self.victim, path), lambda: os.mkfifo(path)):
-            os.unlink(path)
-            make()
-            with self.assertRaises(OSError):
-                self.kept.save(MESSAGES, USAGE, None, None)
 
     def test_a_link_in_the_place_of_the_gitignore(self):
         folder = os.path.join(self.cwd, "other")
