@@ -44,7 +44,8 @@ class Asking:
         messages = history.to_wire(session.system, session.messages)
         stream = _Stream(self._front, self._agent.config.loop_enabled, self._longest_thought)
         guess = session.meter.guess(session.messages)
-        pieces = chat.complete(self._server, messages, session.wire_tools, self._cancel, self._agent.tap)
+        pieces = chat.complete(self._server, messages, session.wire_tools, self._cancel, self._agent.tap,
+                               notice=session.notices.add)
         try:
             with contextlib.closing(pieces):
                 stream.read(pieces)

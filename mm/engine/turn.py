@@ -9,7 +9,6 @@ the history keeps what was said and done until then.
 
 from __future__ import annotations
 
-import re
 from collections import namedtuple
 
 from mm import log
@@ -26,9 +25,8 @@ END_TURN, MAX_TOKENS, MAX_TURN_REQUESTS, CANCELLED = "end_turn", "max_tokens", "
 STEPS_USED_UP = '🛑 stopped after %d steps. Say "go on" to continue.'
 MALFORMED_CALLS = "🛑 stopped: %d malformed tool calls in a row. Tell me how to go on."
 MALFORMED_LIMIT = 3
-# llama.cpp's words when it cannot parse the call that its model has just written.
-UNREADABLE_CALL = re.compile(r"parse tool call arguments", re.IGNORECASE)
 CALL_AGAIN = "[the arguments of your last tool call are not valid JSON. Call the tool again with one JSON object.]"
+CALL_ANEW = "[the server could not read your last tool call. Call the tool again.]"
 NO_ANSWER = "🛑 stopped: the model thought and gave no answer, twice. Say it in other words, or take another model."
 # An answer that repeats itself is asked for once more with a note; the second one ends the turn.
 REPEATED_LIMIT = 2
@@ -180,9 +178,12 @@ class _Turn:
         return None
 
     def _answers_unreadable_call(self, problem: UserError) -> bool:
-        """Whether the server failed because it could not read the call that the model wrote: the same request once more,
-        then one with a note to the model, then it is an error. Behind a text, which is kept, the note comes at once."""
-        if getattr(problem, "status", None) != 500 or not UNREADABLE_CALL.search(str(problem)):
+        """Whether the server failed because it could not read the call that the model wrote, and it is asked again: behind a
+        text, which is kept, with a note to the model, else the same once more. A server that speaks of the arguments of a call
+        may mean one of the history: it is asked twice, the second time with the note."""
+        kind = getattr(problem, "kind", None)
+        limit = 1 if kind == "unreadable_call" else 2 if kind == "bad_history_arguments" and problem.status == 500 else 0
+        if self._unreadable >= limit:
             return False
         self._unreadable += 1
         messages = self._session.messages
@@ -190,8 +191,8 @@ class _Turn:
         if self._unreadable == 2 and not said:
             messages.append(history.nothing_said())
         if self._unreadable == 2 or said:
-            messages.append(history.note(CALL_AGAIN))
-        return self._unreadable <= 2
+            messages.append(history.note(CALL_AGAIN if limit == 2 else CALL_ANEW))
+        return True
 
     def _go_on_after(self, note: str) -> None:
         """The answer was cut off or there was none: once more, with a note that says why. The second time is the end."""

@@ -10,6 +10,7 @@ from collections import namedtuple
 
 from mm.events import Text, Thought
 from mm.model import refusal
+from mm.model.openers import CALLS, HARMONY
 from mm.model.leaks import Misread, Reader, recovered  # noqa: F401 (Misread is part of what this room offers)
 
 # One call: `arguments` is the text as it was streamed, or a dict where the server sent an object.
@@ -89,6 +90,11 @@ class Answer:
     def has_begun(self) -> bool:
         """Whether there is anything in it that a user or a tool would see."""
         return self.said or bool(self._named_calls())
+
+    def broke_off_text(self, words: str) -> bool:
+        """Whether an answer that its server could not read, as its `words` say, had text and no call yet."""
+        calls = self._calls or self._legacy or any(opener in words for opener in (*CALLS, *HARMONY))
+        return self._reader.spoke and not calls
 
     def end(self) -> list:
         """What only the end completes: text that was waiting, half characters, the calls, the usage, the Finish."""

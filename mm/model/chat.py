@@ -27,16 +27,16 @@ _AFTER_FINISH = 10
 _OWN_FIELDS = ("model", "messages", "tools", "stream")
 
 
-def complete(server: Server, messages: list, tools: list, cancel: Cancel, tap=None, waiting=None):
+def complete(server: Server, messages: list, tools: list, cancel: Cancel, tap=None, waiting=None, notice=None):
     """Yields events.Text, events.Thought, Misread, ToolCall, Usage and, last, exactly one Finish.
 
     `messages` and `tools` are dicts as they go over the wire. `tap`, for the transcript recorder, may be an object with
     `request(body_dict)`, `data(line)` for each event of the stream and `status(code, body)` for a refusal. `waiting(line)` is
-    told what is waited for; without it the log is. What fails before the first event is tried again where that helps.
+    told what is waited for, and `notice(line)` what the user has to know of it; without them the log is. What fails before the first event is tried again where that helps.
     Raises ModelError, a line for the user, or Cancelled. Closing the generator drops the connection.
     """
     say = waiting or log.line
-    attempts = retries.Attempts(server, cancel, say)
+    attempts = retries.Attempts(server, cancel, say, notice or say)
     while True:
         body = attempts.mended(request_body(attempts.server, messages, tools))
         answer = Answer(body.get("tools") or ())
@@ -183,7 +183,10 @@ def _failed(server: Server, status: int, answer: Answer, cancel: Cancel) -> Mode
     """For an error in the place of the answer, or of the rest of it."""
     from mm.model import failures
 
-    return _told(server, failures.of_value(answer.error, status), cancel,
+    found = failures.of_value(answer.error, status)
+    if found.kind == "unreadable_call" and answer.broke_off_text(found.words):
+        found = found._replace(kind="unreadable_answer")
+    return _told(server, found, cancel,
                  where=_MIDDLE if answer.has_begun else "")
 
 

@@ -25,8 +25,12 @@ ONCE = "once"  # as it is, never after a status 4xx
 WAITING = "after a pause, again and again"
 MENDED = "once, mended"  # with what the server did not like taken out, if there is any of it
 SHORTENED = "once, shortened"  # by the engine
+REPEATED = "once, by the turn"  # what was said before is kept
 
 Rule = namedtuple("Rule", "line again")
+
+UNREADABLE = ("the model server at {address} could not read what its model wrote ({words}): send the prompt again, lower model.temperature, "
+              "or update the server")
 
 # The line for each kind, and when it is tried again.
 RULES = {
@@ -48,6 +52,9 @@ RULES = {
     "template": Rule("the model's chat template refused the conversation: {words}", MENDED),
     "trailing_assistant": Rule("the model's chat template refused the conversation: {words}", MENDED),
     "bad_history_arguments": Rule("{address} cannot read the arguments of a tool call ({status}): {words}", MENDED),
+    "unreadable_call": Rule(UNREADABLE, REPEATED),
+    "unreadable_answer": Rule(UNREADABLE, NEVER),
+    "schema": Rule("{address} cannot take the schema of a tool ({status}: {words}): name the tool in tools.disabled", MENDED),
     "auth": Rule("{address} {key} ({status}): set MM_API_KEY or model.apiKey", NEVER),
     "backend_missing": Rule("{address} lacks what this model runs on: {words}", NEVER),
     "server_crash": Rule("the model server at {address} failed{where} ({status}): {words}", ONCE),
@@ -240,6 +247,10 @@ _MODEL = re.compile(
 
 # The other kinds by their words, the first that fits: (kind, words, whether it can have this status).
 _WORDS = tuple((kind, re.compile(text, re.IGNORECASE), fits) for kind, text, fits in (
+    ("unreadable_call", r"failed to parse (the )?(input at pos|tool calls?:)|error parsing tool call|unexpected empty grammar stack"
+     r"|model produced output that does not match", _any),
+    ("schema", r"\bgrammar\b|json[ _]schema|(invalid|unsupported|unrecognized) (json )?schema|exceeds sane defaults"
+     r"|failed to initialize samplers|invalid_function_parameters", _any),
     ("bad_history_arguments", r"parse tool call arguments|invalid tool call arguments", _any),
     ("trailing_assistant", r"response prefill|assistant messages? at the end|(last|final) (message|turn|role).{0,60}assistant"
      r"|last role user or tool", _any),

@@ -17,9 +17,15 @@ VALID_ARGUMENTS = "with {} for arguments that are no JSON"
 NO_TRAILING_ASSISTANT = "without an answer at the end"
 FLAT = "with one system message and the roles in turn"
 NO_SYSTEM = "without a system message"
+NO_TOOLS_OF = "without the tools of the MCP server "  # and its name
 
 # Stands between a tool's result and a question: templates want an answer there.
 NOTHING_SAID = "[cut]"
+
+# What mm.tools.mcp names the tools of MCP servers.
+_OF_MCP = re.compile(r"mcp__(.+?)__")
+# So many servers are left out one at a time to learn whose schema it is, before all of them are.
+_MOST_ALONE = 4
 
 _NO_SYSTEM_ROLE = re.compile(r"system.{0,40}not support|only user", re.IGNORECASE)
 
@@ -32,6 +38,11 @@ def mended(body: dict, mendings) -> dict:
     for name, change in _CHANGES:
         if name in mendings:
             changed["messages"] = change(changed["messages"])
+    left_out = set(filter(None, map(server_left_out, mendings)))
+    if left_out and "tools" in changed:
+        changed["tools"] = [tool for tool in changed["tools"] if mcp_server(tool) not in left_out]
+        if not changed["tools"]:
+            del changed["tools"]
     return body if changed == body else changed
 
 
@@ -45,6 +56,30 @@ def wanted(problem, body: dict, extra: dict) -> list:
     if problem.kind == "template":
         return [NO_SYSTEM] if _NO_SYSTEM_ROLE.search(str(problem)) else [FLAT, NO_SYSTEM]
     return {"trailing_assistant": [NO_TRAILING_ASSISTANT], "bad_history_arguments": [VALID_ARGUMENTS]}.get(problem.kind, [])
+
+
+def without_servers(problem, body: dict) -> list:
+    """The mendings, a tuple a try, that may help against a schema that the server cannot take: those of the MCP server that its
+    words name, else of each in turn, and at last of all of them."""
+    tools = {}
+    for tool in body.get("tools") or ():
+        tools.setdefault(mcp_server(tool), []).append(tool["function"]["name"])
+    tools.pop(None, None)
+    names = [NO_TOOLS_OF + server for server in tools]
+    named = [NO_TOOLS_OF + server for server in tools if any(name in problem.words for name in tools[server])]
+    alone = [(name,) for name in (named or names)[:_MOST_ALONE]]
+    return alone + [tuple(names)] if len(names) > 1 else alone
+
+
+def server_left_out(mending: str) -> str:
+    """The MCP server whose tools a mending leaves out; "" for any other mending."""
+    return mending[len(NO_TOOLS_OF):] if mending.startswith(NO_TOOLS_OF) else ""
+
+
+def mcp_server(tool: dict):
+    """The name of the MCP server that a tool of a request is of; None for one of mm's own."""
+    found = _OF_MCP.match(tool["function"]["name"])
+    return found and found.group(1)
 
 
 def _without_reasoning(messages: list) -> list:

@@ -27,6 +27,7 @@ WAITING = "waiting for the model%s…"
 READ = ", %d %% of the prompt read"
 WELL = "%s; the second try went well"
 TAKEN = "%s takes requests %s: from now on they are sent so"
+LEFT_OUT = '⚠️ %s cannot take a schema of the MCP server %s (%s): its tools are left out. Name the tool at fault in tools.disabled.'
 FOUND_AT = "%s answers at %s: from now on it is asked there"
 
 # What helped, by the URL that was set: (the URL to ask, the mendings).
@@ -36,11 +37,14 @@ _helped = {}
 class Attempts:
     """The tries of one request. `server` is the one to ask, `mendings` what to do with the request before."""
 
-    def __init__(self, server: Server, cancel: Cancel, say):
+    def __init__(self, server: Server, cancel: Cancel, say, notice):
         url, self.mendings = _helped.get(server.url, (server.url, ()))
         self.server = server._replace(url=url)
         self._set_url = server.url
-        self._cancel, self._say = cancel, say
+        self._cancel, self._say, self._notice = cancel, say, notice
+        self._kept = ()  # the mendings from before a schema was refused
+        self._without = None  # what is still to be tried against a schema: tuples of mendings
+        self._refused = ""  # the server's words about that schema
         self._tries = {}  # kind -> how often it came
         self._since = {}  # kind -> the time of the first
         self._tellers = {}
@@ -63,8 +67,17 @@ class Attempts:
         if url != self.server.url:
             self._say(FOUND_AT % (shown(url), shown(self.server.url)))
         for name in self.mendings[len(mendings):]:
-            self._say(TAKEN % (shown(self.server.url), name))
+            self._tell_mended(name)
         _helped[self._set_url] = self.server.url, self.mendings
+
+    def _tell_mended(self, name: str) -> None:
+        from mm.model import mending
+
+        left_out = mending.server_left_out(name)
+        if left_out:
+            self._notice(LEFT_OUT % (shown(self.server.url), left_out, self._refused))
+        else:
+            self._say(TAKEN % (shown(self.server.url), name))
 
     def failed(self, error: ModelError, body: dict) -> None:
         """Returns when the request is worth another try, after a wait if need be; else raises the error to show.
@@ -107,6 +120,9 @@ class Attempts:
             return
         from mm.model import mending
 
+        if error.kind == "schema":
+            self._leave_out(error, body)
+            return
         for name in mending.wanted(error, body, self.server.extra or {}):
             if name not in self.mendings:
                 mendings = (*self.mendings, name)
@@ -114,6 +130,17 @@ class Attempts:
                     self.mendings = mendings
                     return
         raise self._shown(error)
+
+    def _leave_out(self, error: ModelError, body: dict) -> None:
+        """The next try against a schema that the server cannot take; raises the error when there is none."""
+        from mm.model import mending
+
+        if self._without is None:
+            self._without, self._kept = mending.without_servers(error, body), self.mendings
+            self._refused = error.words
+        if not self._without:
+            raise self._shown(error)
+        self.mendings = (*self._kept, *self._without.pop(0))
 
     def _shown(self, error: ModelError) -> ModelError:
         """The error to raise: what is wrong with the URL that was set tells more than what is wrong with the guess."""

@@ -105,11 +105,11 @@ class Endless(unittest.TestCase):
 class Texts(unittest.TestCase):
     def test_half_characters_are_joined_and_lone_ones_replaced(self):
         cases = [
-            (["a\ud83d", "\ude42b"], ["a", "\U0001f642b"]),
+            (["x\ud83d", "\ude42b"], ["x", "\U0001f642b"]),
             (["\ud83d", "\ude42"], ["\U0001f642"]),
             (["\ud83d", "b"], ["\ufffdb"]),
             (["a\ude42"], ["a\ufffd"]),
-            (["a\ud83d"], ["a", "\ufffd"]),
+            (["x\ud83d"], ["x", "\ufffd"]),
             (["\u00e9", "\U0001f642"], ["\u00e9", "\U0001f642"]),
         ]
         for pieces, expected in cases:
@@ -281,9 +281,9 @@ class Failures(unittest.TestCase):
                 self.assertNotIn("\n", message)
 
     def test_what_was_said_before_a_failure_has_been_told(self):
-        with ModelServer([{"text": ["a", "b"]}, {"drop": True}]) as server:
+        with ModelServer([{"text": ["x", "y"]}, {"drop": True}]) as server:
             answer = chat.complete(streams.server(server.url), [], [], streams.Cancel())
-            self.assertEqual([Text("a"), Text("b")], [next(answer), next(answer)])
+            self.assertEqual([Text("x"), Text("y")], [next(answer), next(answer)])
             self.assertRaises(ModelError, next, answer)
 
     def test_a_connection_cut_after_the_finish_reason_is_a_complete_answer(self):

@@ -27,7 +27,7 @@ def samples() -> list:
 
 class Kinds(unittest.TestCase):
     def test_the_samples(self):
-        self.assertEqual(31, len(samples()))
+        self.assertEqual(40, len(samples()))
         for sample in samples():
             with self.subTest(sample["body"][:80]):
                 found = failures.of_body(sample["status"], sample["body"])
@@ -126,7 +126,7 @@ class Kinds(unittest.TestCase):
             ("template", 400, error("Only user and assistant roles are supported!")),
             ("template", 400, error("Unexpected role 'user' after role 'tool'")),
             ("template", 400, error("'NoneType' object is not iterable in chat template")),
-            ("bad_request", 400, error("Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #")),
+            ("schema", 400, error("Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #")),
             ("trailing_assistant", 400, error("Cannot have 2 or more assistant messages at the end of the list.")),
             ("trailing_assistant", 400, error("Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant")),
             ("trailing_assistant", 400, error("The last message must not be from the assistant")),

@@ -260,6 +260,53 @@ class Mending(unittest.TestCase):
         self.assertEqual([{"model", "messages", "stream", "stream_options"}], [set(body) for body in self.sent(GOOD, [QUESTION], times=1)])
 
 
+def mcp(*names) -> list:
+    return [streams.tool(name) for name in ("bash", *names)]
+
+
+class Schemas(unittest.TestCase):
+    BAD = refusal(400, "Failed to initialize samplers: failed to parse grammar")
+
+    def asked(self, *answers, tools):
+        """(the names of the tools in each request, what the user has to know) of two requests."""
+        noticed = []
+        with ModelServer(*answers, GOOD) as server:
+            for _ in range(2):
+                list(chat.complete(streams.server(server.url), [QUESTION], tools, Cancel(), waiting=[].append, notice=noticed.append))
+            sent = [[tool["function"]["name"] for tool in each.body.get("tools", ())] for each in server.requests]
+        return sent, noticed
+
+    def test_the_only_mcp_server_is_left_out(self):
+        sent, noticed = self.asked(self.BAD, tools=mcp("mcp__x__a", "mcp__x__b"))
+        self.assertEqual([["bash", "mcp__x__a", "mcp__x__b"], ["bash"], ["bash"]], sent)
+        self.assertEqual(1, len(noticed))
+        self.assertIn("MCP server x (Failed to initialize samplers: failed to parse grammar)", noticed[0])
+        self.assertIn("tools.disabled", noticed[0])
+
+    def test_of_several_each_is_tried_alone(self):
+        sent, noticed = self.asked(self.BAD, self.BAD, tools=mcp("mcp__x__a", "mcp__y__b", "mcp__z__c"))
+        self.assertEqual(["bash", "mcp__x__a", "mcp__z__c"], sent[-1])
+        self.assertEqual(4, len(sent))
+        self.assertIn("MCP server y", "".join(noticed))
+
+    def test_at_last_all_are_left_out(self):
+        sent, noticed = self.asked(self.BAD, self.BAD, self.BAD, tools=mcp("mcp__x__a", "mcp__y__b"))
+        self.assertEqual(["bash"], sent[-1])
+        self.assertEqual(2, len(noticed))
+
+    def test_one_that_is_named_goes_first(self):
+        sent, _ = self.asked(refusal(400, "Invalid schema for function 'mcp__y__b'"), tools=mcp("mcp__x__a", "mcp__y__b"))
+        self.assertEqual(["bash", "mcp__x__a"], sent[1])
+
+    def test_without_mcp_servers_it_is_an_error(self):
+        with ModelServer(self.BAD) as server:
+            with self.assertRaises(ModelError) as caught:
+                ask(server, tools=mcp())
+        self.assertEqual("schema", caught.exception.kind)
+        self.assertIn("tools.disabled", str(caught.exception))
+        self.assertEqual(1, len(server.requests))
+
+
 class Models(unittest.TestCase):
     def test_a_model_that_is_not_there_names_those_that_are(self):
         missing = refusal(404, "model 'qwen9' not found")
