@@ -316,7 +316,7 @@ class Failures(unittest.TestCase):
             self.assertEqual([Text("a"), Finish("stop")], streams.ask(streams.server(server.url, timeout=0.1)))
 
     def test_time_out_only_where_one_is_set(self):
-        with ModelServer([{"text": "a"}, {"hang": True}], [{"pause": 0.3}, {"text": "late"}]) as server:
+        with ModelServer([{"text": "x"}, {"hang": True}], [{"pause": 0.3}, {"text": "late"}]) as server:
             with self.assertRaisesRegex(ModelError, r"no byte from http.* for 0\.05 s \(model.timeout\)"):
                 streams.ask(streams.server(server.url, timeout=0.05))
             self.assertIn(Text("late"), streams.ask(streams.server(server.url)))

@@ -84,11 +84,11 @@ class Cancelling(unittest.TestCase):
         states = [
             ("waiting for the head", [{"hang": True}], False),
             ("in the middle of the head", [{"head": "half"}, {"hang": True}], False),
-            ("between two chunks", [{"text": "a"}, {"hang": True}], True),
-            ("inside a chunk", [{"text": "a"}, {"cut": 5}], True),
-            ("inside a character", [{"text": "a"}, {"raw": b'data: {"x": "\xf0\x9f'}, {"hang": True}], True),
-            ("in a body without chunks", [{"transport": "close"}, {"text": "a"}, {"hang": True}], True),
-            ("while it drips", [{"text": "a"}, *({"text": "b"}, {"pause": 0.02}) * 500], True),
+            ("between two chunks", [{"text": "x"}, {"hang": True}], True),
+            ("inside a chunk", [{"text": "x"}, {"cut": 5}], True),
+            ("inside a character", [{"text": "x"}, {"raw": b'data: {"x": "\xf0\x9f'}, {"hang": True}], True),
+            ("in a body without chunks", [{"transport": "close"}, {"text": "x"}, {"hang": True}], True),
+            ("while it drips", [{"text": "x"}, *({"text": "b"}, {"pause": 0.02}) * 500], True),
         ]
         for name, steps, speaks in states:
             with self.subTest(name), ModelServer(steps) as server:
@@ -259,7 +259,7 @@ class Tls(unittest.TestCase):
         return mock.patch.dict(os.environ, {"SSL_CERT_FILE": self.certificate})
 
     def test_an_answer_and_a_cancel(self):
-        with self.trusted(), ModelServer([{"text": "hi"}], [{"text": "a"}, {"hang": True}], context=self.context) as server:
+        with self.trusted(), ModelServer([{"text": "hi"}], [{"text": "x"}, {"hang": True}], context=self.context) as server:
             self.assertEqual("hi", streams.digest(streams.ask(streams.server(server.url)))["text"])
             cancel = Cancel()
             asker = Asker(streams.server(server.url), cancel)
