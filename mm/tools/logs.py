@@ -1,9 +1,12 @@
-"""The folder of this process for outputs that are too long to show.
+"""The folder of this process for outputs that are too long to show, and what becomes of those of earlier ones.
 
-The folder is made when the first log is. A log that no result names is removed by whoever made it; the folder goes at
-exit when it is empty, because the model may read a named log later and the user still later. What earlier processes
-left is removed after a week. A folder is known as ours by its name and by the file `pid` in it, and only files with our
-names are removed: anything else in it stays, and so does the folder then.
+The folder is made with the first log. A log that no result names is removed by whoever made it; the folder goes at exit
+when it is empty, because the model may read a named log later and the user still later. With each new log the logs of
+processes that are gone are looked through: they are removed after a week, and the oldest of all, this process's own too,
+while together they take more than TOTAL.
+
+A folder is known as mm's by its name and by the file `pid` in it, which its process has locked for as long as it lives.
+Only files with mm's names are removed: anything else in it stays, and so does the folder then.
 """
 
 from __future__ import annotations
@@ -16,12 +19,17 @@ import tempfile
 import threading
 import time
 
+from mm import replacing
+
 PREFIX = "mm-"
 KEPT_DAYS = 7
+# All logs together, in bytes; one log takes 64 MB at most.
+TOTAL = 512 * 1024 * 1024
 _PID = "pid"
 _LOG = re.compile(r"bash-\d+\.log")
 
 _lock = threading.Lock()
+_tidying = threading.Lock()
 _folder = None
 _numbers = itertools.count(1)
 
@@ -32,19 +40,28 @@ def folder() -> str:
     with _lock:
         if _folder is None:
             atexit.register(close)
-            threading.Thread(target=remove_stale, args=(tempfile.gettempdir(),), name="old logs", daemon=True).start()
         if _folder is None or not os.path.isdir(_folder):  # systems clean their folder for temporary files
-            made = tempfile.mkdtemp(prefix=PREFIX)
-            with open(os.path.join(made, _PID), "w", encoding="ascii") as file:
-                file.write(str(os.getpid()))
-            _folder = made
+            _folder = _new_folder()
         return _folder
+
+
+def _new_folder():
+    made = tempfile.mkdtemp(prefix=PREFIX)
+    mark = os.open(os.path.join(made, _PID), os.O_WRONLY | os.O_CREAT, 0o600)  # stays open, because it is locked
+    try:
+        os.write(mark, b"%d" % os.getpid())
+        replacing.lock(mark)
+    except OSError:
+        pass  # a full disk, or one without locks: the folder is taken for that of a process that is gone
+    return made
 
 
 def new_log() -> tuple:
     """A new log, as (path, binary file open for writing). Raises OSError."""
     path = os.path.join(folder(), f"bash-{next(_numbers)}.log")
-    return path, open(path, "xb", buffering=0)
+    log = open(path, "xb", buffering=0)
+    threading.Thread(target=tidy, args=(tempfile.gettempdir(), _folder), name="old logs", daemon=True).start()
+    return path, log
 
 
 def close() -> None:
@@ -54,46 +71,73 @@ def close() -> None:
             _remove(_folder, [_PID])
 
 
-def remove_stale(parent: str) -> None:
-    """Removes the folders of processes that are gone, when nothing was put in them for a week."""
-    oldest = time.time() - KEPT_DAYS * 24 * 3600
+def tidy(parent: str, own: str | None = None, total: int = TOTAL) -> None:
+    """Removes, below `parent`, what processes that are gone left long ago, and the oldest logs above `total` bytes.
+
+    `own` is the folder of this process, whose logs count, too.
+    """
+    if not _tidying.acquire(blocking=False):
+        return  # it is being done
     try:
-        with os.scandir(parent) as entries:
-            found = [entry.path for entry in entries if entry.name.startswith(PREFIX)
-                     and entry.is_dir(follow_symlinks=False) and _is_old(entry.stat(follow_symlinks=False), oldest)]
-    except OSError:
-        return
-    for path in found:
-        try:
-            if not _is_ours(path):
+        oldest = time.time() - KEPT_DAYS * 24 * 3600
+        logs = []
+        for path, changed in _folders(parent):
+            if path != own and not _is_abandoned(path):
                 continue
-            names = os.listdir(path)
-        except OSError:
-            continue  # another user's, or another mm was faster
-        _remove(path, [name for name in names if _LOG.fullmatch(name)] + [_PID])
+            found = _logs_in(path)
+            if path != own and changed < oldest:
+                _remove(path, [os.path.basename(log) for _, _, log in found] + [_PID])
+            else:
+                logs += found
+        _remove_above(sorted(logs), total, own)
+    except OSError:
+        pass  # another mm was faster
+    finally:
+        _tidying.release()
 
 
-def _is_old(status, oldest):
-    mine = os.name == "nt" or status.st_uid == os.getuid()
-    return mine and status.st_mtime < oldest
+def _folders(parent):
+    """(path, when something was last put in it) of each folder of this user that has a name like mm's."""
+    with os.scandir(parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
+                status = entry.stat(follow_symlinks=False)
+                if os.name == "nt" or status.st_uid == os.getuid():
+                    yield entry.path, status.st_mtime
 
 
-def _is_ours(path):
+def _is_abandoned(path):
     """Whether a process that is gone made the folder for its logs."""
     try:
-        with open(os.path.join(path, _PID), encoding="ascii") as file:
-            pid = int(file.read())
-    except ValueError:
-        return False
-    if os.name == "nt":
-        return True  # os.kill would end the process; the age has to do
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        pass
-    return False
+        with open(os.path.join(path, _PID), "r+b") as file:
+            replacing.lock(file.fileno())
+            return file.read(20).isdigit()
+    except OSError:
+        return False  # it has no such file, or its process lives
+
+
+def _logs_in(path):
+    """(when it was last written, bytes, path) of each log in a folder."""
+    found = []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if _LOG.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                status = entry.stat(follow_symlinks=False)
+                found.append((status.st_mtime, status.st_size, entry.path))
+    return found
+
+
+def _remove_above(logs, total, own):
+    """Removes the first of the logs until those that are left take at most `total` bytes."""
+    left = sum(size for _, size, _ in logs)
+    for _, size, path in logs[:-1]:
+        if left <= total:
+            break
+        replacing.discard(path)
+        left -= size
+        folder = os.path.dirname(path)
+        if folder != own and os.listdir(folder) == [_PID]:
+            _remove(folder, [_PID])
 
 
 def _remove(path, names):

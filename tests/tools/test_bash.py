@@ -12,9 +12,9 @@ import threading
 import time
 import unittest
 
-from mm import events
+from mm import events, replacing
 from mm.cancel import Cancel, Cancelled
-from mm.tools import logs
+from mm.tools import bash, logs
 from mm.tools.output import Output, decode
 from mm.tools.tool import ToolError
 from tests import support
@@ -351,30 +351,56 @@ class Kept(unittest.TestCase):
             """)
             self.assertEqual(os.path.exists(path), stays)
 
-    def test_old_folders_of_programs_that_are_gone_are_removed(self):
+    def old_folder(self, parent, name, days, logs=(), mark=b"123"):
+        """A folder for logs, as a process that is gone has left it; `logs` are (name, bytes, days) each."""
+        folder = os.path.join(parent, name)
+        os.mkdir(folder)
+        for file, size, age in logs:
+            with open(os.path.join(folder, file), "wb") as log:
+                log.truncate(size)
+            os.utime(os.path.join(folder, file), (time.time() - age * 86400,) * 2)
+        if mark is not None:
+            with open(os.path.join(folder, "pid"), "wb") as file:
+                file.write(mark)
+        os.utime(folder, (time.time() - days * 86400,) * 2)
+        return folder
+
+    def test_old_folders_are_removed(self):
         parent = support.scratch_folder()
-        ended = subprocess.Popen(["true"])
-        ended.wait()
-        for name, pid, days, more, stays in [
-            ("mm-old", ended.pid, 8, (), False),
-            ("mm-log", ended.pid, 8, ("bash-1.log", "bash-22.log"), False),
-            ("mm-new", ended.pid, 6, ("bash-1.log",), True),
-            ("mm-alive", os.getpid(), 8, ("bash-1.log",), True),
-            ("mm-foreign", None, 8, ("bash-1.log",), True),
-            ("mm-more", ended.pid, 8, ("notes.txt",), True),
-            ("other", ended.pid, 8, (), True),
+        some = [("bash-1.log", 1, 8)]
+        for name, days, logs_left, mark, stays in [
+            ("mm-old", 8, (), b"123", False),
+            ("mm-log", 8, some + [("bash-22.log", 1, 8)], b"123", False),
+            ("mm-new", 6, some, b"123", True),
+            ("mm-foreign", 8, some, None, True),
+            ("mm-strange", 8, some, b"x", True),
+            ("mm-more", 8, some + [("notes.txt", 1, 8)], b"123", True),
+            ("other", 8, (), b"123", True),
         ]:
-            folder = os.path.join(parent, name)
-            os.mkdir(folder)
-            for file in more:
-                open(os.path.join(folder, file), "w").close()
-            if pid:
-                with open(os.path.join(folder, "pid"), "w") as file:
-                    file.write(str(pid))
-            os.utime(folder, (time.time() - days * 86400,) * 2)
-            logs.remove_stale(parent)
+            folder = self.old_folder(parent, name, days, logs_left, mark)
+            logs.tidy(parent)
             self.assertEqual(os.path.exists(folder), stays, name)
         self.assertTrue(os.path.exists(os.path.join(parent, "mm-more", "notes.txt")))
+
+    def test_the_folder_of_a_living_process_stays(self):
+        parent = support.scratch_folder()
+        folder = self.old_folder(parent, "mm-alive", 8, [("bash-1.log", 1000, 8)])
+        with open(os.path.join(folder, "pid"), "r+b") as mark:
+            replacing.lock(mark.fileno())
+            logs.tidy(parent, total=1)
+            self.assertEqual(len(os.listdir(folder)), 2)
+        logs.tidy(parent, total=1)
+        self.assertFalse(os.path.exists(folder))
+
+    def test_the_oldest_logs_above_a_total_are_removed(self):
+        parent = support.scratch_folder()
+        gone = self.old_folder(parent, "mm-gone", 1, [("bash-1.log", 100, 1), ("bash-2.log", 100, 3)])
+        own = self.old_folder(parent, "mm-own", 1, [("bash-1.log", 100, 2), ("bash-2.log", 100, 0)])
+        for total, left in ((400, 4), (399, 3), (200, 2), (100, 1), (0, 1)):
+            logs.tidy(parent, own, total)
+            found = [log for folder in (gone, own) if os.path.exists(folder) for log in os.listdir(folder) if log != "pid"]
+            self.assertEqual(len(found), left)
+        self.assertEqual((os.path.exists(gone), sorted(os.listdir(own))), (False, ["bash-2.log", "pid"]))
 
 
 def in_a_program(code):
