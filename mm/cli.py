@@ -13,34 +13,45 @@ from collections import namedtuple
 from mm import __version__
 from mm.errors import UserError
 
-# `argument` is the name of the value that must follow, two names for two values, or None for a switch; `field` and `value` are
-# what a switch sets.
+# `argument` is the name of the value that must follow, two names for two values, or None for a switch; after one that ends in
+# `…` the words that are no option belong to it. `field` and `value` are what a switch sets.
 Option = namedtuple("Option", "names argument field value help")
 
 OPTIONS = (
+    Option(("-p",), "QUESTION…", "question", None, "answer this question and what is piped in, and exit"),
+    Option(("-c", "--continue"), None, "go_on", True, "go on with the last session of this folder"),
     Option(("-acp", "--acp"), None, "front", "acp", "be an ACP agent on stdin and stdout, for an editor"),
-    Option(("-p",), "QUESTION", "question", None, "answer one question and exit; piped stdin is added to it"),
-    Option(("--ask",), "AGENT QUESTION", "ask", None, "ask another ACP agent, one of `agents` or a command line; piped stdin is added"),
-    Option(("--check",), None, "front", "check", "say what mm sees, whether tools work and how fast the model is, and what to do"),
-    Option(("--demo",), None, "demo", True, "use the built-in scripted model instead of a model server"),
     Option(("--editor",), "NAME", "editor", None, "print the block to paste into an editor's settings"),
-    Option(("--record",), "FILE", "record", None, "with -acp: also write a transcript of the session to FILE"),
-    Option(("--replay",), "FILE", "replay", None, "play a transcript against this mm and print the first difference"),
-    Option(("--trust",), None, "front", "trust", "trust the configuration of the folder mm is started in"),
+    Option(("--ask",), "AGENT QUESTION…", "ask", None, "ask another agent: a name, or a command line"),
+    Option(("--check",), None, "front", "check", "say what mm sees, whether it works, and what to do"),
+    Option(("--demo",), None, "demo", True, "use the built-in scripted model instead of a server"),
+    Option(("--record",), "FILE", "record", None, "with -acp or -p: also write a transcript to FILE"),
+    Option(("--replay",), "FILE", "replay", None, "play a transcript, print the first difference"),
+    Option(("--trust",), None, "front", "trust", "trust the configuration of this folder"),
     Option(("--config-schema",), None, "front", "schema", "print the JSON Schema of the configuration"),
-    Option(("--version",), None, "front", "version", "print the version"),
+    Option(("-v", "-V", "--version"), None, "front", "version", "print the version"),
     Option(("-h", "--help"), None, "front", "help", "print this text"),
     Option(("--config",), "FILE", "config", None, "read this configuration file alone"),
     Option(("--cwd",), "DIR", "cwd", None, "start in this folder"),
-    Option(("--model",), "NAME", "model", None, "the model's name"),
-    Option(("--url",), "URL", "url", None, "the model server's base URL, ending in /v1"),
+    Option(("-m", "--model"), "NAME", "model", None, "the model's name"),
+    Option(("--url",), "URL", "url", None, "the model server, such as http://127.0.0.1:8080"),
     Option(("--yolo",), None, "yolo", True, "run tools without asking"),
     Option(("--no-yolo",), None, "yolo", False, "ask before a tool changes or runs anything"),
     Option(("--color",), "WHEN", "color", None, "always, never or auto"),
 )
 
+EXAMPLES = """\
+usage: mm [OPTION…] [QUESTION…]
+
+  mm                                chat in this terminal
+  mm fix the failing test           the same, beginning with this question
+  git diff | mm -p "any bugs?"      one answer on stdout, for scripts and pipes
+"""
+MORE = "Getting started, the configuration and all else: docs/, or mm --check."
+
 # The fields that say what mm is to do; one of them is given.
 WHAT_TO_DO = ("front", "question", "ask", "editor", "replay")
+FOR_EDITORS = "mm: -acp is for an editor, which speaks JSON here; in a terminal: mm, mm -p QUESTION, or mm --editor NAME. ^C leaves."
 COLORS = ("always", "never", "auto")
 DEMO_WINDOW = 32_768  # tokens; a script has none, but what is shown of a window should show something
 FAILED, USAGE, CANCELLED, BROKEN_PIPE = 1, 2, 130, 141
@@ -104,44 +115,80 @@ def script() -> None:
 
 
 def parse(argv: list) -> dict:
-    """The options given, by field. Raises UserError for an unknown option or a missing value."""
+    """The options given, by field; the words of a question that belong to no option are in "words".
+
+    Raises UserError for an unknown option or a missing value.
+    """
     known = {name: option for option in OPTIONS for name in option.names}
-    given, position = {}, 0
+    given, words, position = {}, [], 0
     while position < len(argv):
-        name, equals, value = argv[position].partition("=")
+        argument = argv[position]
+        name, equals, value = argument.partition("=")
         position += 1
         option = known.get(name)
+        if argument == "--":
+            words += argv[position:]
+            break
         if option is None:
-            raise _unknown(argv[position - 1], known)
+            if argument.startswith("-") and not argument[1:2].isspace():
+                raise _unknown(argument, known)
+            words.append(argument)
+            continue
         if option.argument is None:
             if equals:
                 raise UserError("%s takes no value" % name, USAGE)
             value = option.value
         else:
-            values = [value] if equals else []
-            missing = len(option.argument.split()) - len(values)
-            values += argv[position:position + missing]
-            position += missing
-            if position > len(argv):
-                raise UserError("%s needs a value: %s %s" % (name, name, option.argument), USAGE)
-            value = values[0] if len(values) == 1 else tuple(values)
-        if option.field in WHAT_TO_DO:
-            for other in WHAT_TO_DO:
-                if given.get(other, value) != value or other in given and other != option.field:
-                    raise UserError("%s cannot be combined with %s" % (name, _name_of(other, given[other])), USAGE)
+            value, position = _values(option, name, [value] if equals else [], argv, position, known)
+        _refuse_two_things_to_do(given, option, name, value)
         given[option.field] = value
+    _add_words(given, words)
     if given.get("color", "auto") not in COLORS:
         raise UserError("--color must be one of %s, got %r" % (", ".join(COLORS), given["color"]), USAGE)
     return given
 
 
+def _values(option, name: str, values: list, argv: list, position: int, known: dict) -> tuple:
+    """(the value or values of an option, the position after them)."""
+    missing = len(option.argument.split()) - len(values)
+    values += argv[position:position + missing]
+    position += missing
+    if option.field == "question" and (position > len(argv) or values[0].partition("=")[0] in known):
+        return "", position - missing  # the question comes later, or on stdin
+    if position > len(argv):
+        raise UserError("%s needs a value: %s %s" % (name, name, option.argument), USAGE)
+    return values[0] if len(values) == 1 else tuple(values), position
+
+
+def _refuse_two_things_to_do(given: dict, option, name: str, value) -> None:
+    if option.field in WHAT_TO_DO:
+        for other in WHAT_TO_DO:
+            if given.get(other, value) != value or other in given and other != option.field:
+                raise UserError("%s cannot be combined with %s" % (name, _name_of(other, given[other])), USAGE)
+
+
+def _add_words(given: dict, words: list) -> None:
+    """The words without an option are the rest of the question, or the question."""
+    if "question" in given:
+        given["question"] = " ".join(filter(None, [given["question"], *words]))
+    elif "ask" in given:
+        given["ask"] = given["ask"][0], " ".join([given["ask"][1], *words])
+    elif words == ["help"] and not given:
+        given["front"] = "help"
+    elif words:
+        for other in WHAT_TO_DO:
+            if other in given:
+                raise UserError("%s takes no question, got %r" % (_name_of(other, given[other]), words[0]), USAGE)
+        given["words"] = " ".join(words)
+
+
 def usage() -> str:
     """What --help prints."""
-    lines = ["usage: mm -acp | mm -p QUESTION | mm --check | mm OPTION…", ""]
+    lines = [EXAMPLES]
     for option in OPTIONS:
         left = ", ".join(option.names) + (" " + option.argument if option.argument else "")
-        lines.append("  %-20s %s" % (left, option.help))
-    return "\n".join(lines)
+        lines.append("  %-23s %s" % (left, option.help))
+    return "\n".join([*lines, "", MORE])
 
 
 def _run(given: dict) -> int:
@@ -165,12 +212,25 @@ def _run(given: dict) -> int:
         from mm.config import trust
 
         return _print(trust.trust(folder))
-    if front not in ("acp", "check") and "question" not in given and "ask" not in given:
+    if "go_on" in given and (front or "ask" in given):
+        raise UserError("-c goes with the chat or -p alone", USAGE)
+    if not front and "question" not in given and "ask" not in given and not _is_chat(given):
         if given:
-            print("mm: say what to do: -p QUESTION or -acp goes with these options", file=sys.stderr)
+            print("mm: say what to do: a question, -p or -acp goes with these options", file=sys.stderr)
         print(usage(), file=sys.stderr)
         return USAGE
     return _converse(given, folder)
+
+
+def _is_chat(given: dict) -> bool:
+    """Whether there is a terminal to chat in. Where there is none, what was given or is piped in becomes the question of -p."""
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        given["front"] = "chat"
+        return True
+    from mm.fronts import once
+
+    given["question"] = given.get("words") or once.piped(sys.stdin)
+    return bool(given["question"].strip())
 
 
 def _converse(given: dict, folder: str) -> int:
@@ -182,30 +242,50 @@ def _converse(given: dict, folder: str) -> int:
     demo = given.get("demo", False)
     if demo and not settings.model_context_window:
         settings = settings.replace(model_context_window=DEMO_WINDOW)
-    trace, tap = None, None
+    front, color = given.get("front"), given.get("color", "auto")
     if "record" in given:
-        from mm import log
-        from mm.fronts.recorder import Recorder
-
-        if given.get("front") != "acp":
-            raise UserError("--record needs -acp: a transcript is what an editor and mm say to each other", USAGE)
-        tap = Recorder(given["record"], folder, settings)
-        trace, log.tap = tap.trace, tap.stderr
-    if given.get("front") == "check":
+        return _recorded(given, settings, folder)
+    if front == "check":
         from mm.fronts import check
 
-        return check.check(settings, folder, demo, given.get("color", "auto"))
-    if given.get("front") == "acp":
+        return check.check(settings, folder, demo, color)
+    if front == "acp":
         from mm.fronts.acp import server
 
-        return server.serve(settings, demo, trace, tap)
+        if sys.stdin.isatty():
+            print(FOR_EDITORS, file=sys.stderr)
+        return server.serve(settings, demo)
     if "ask" in given:
         from mm.fronts import ask
 
-        return ask.answer(settings, *given["ask"], folder, given.get("color", "auto"))
+        return ask.answer(settings, *map(_as_typed, given["ask"]), folder, color)
+    if front == "chat":
+        from mm.fronts.terminal import chat
+
+        return chat.chat(settings, demo, folder, color, _as_typed(given.get("words", "")), "go_on" in given)
     from mm.fronts import once
 
-    return once.answer(settings, demo, given["question"], folder, given.get("color", "auto"), tap)
+    return once.answer(settings, demo, _as_typed(given["question"]), folder, color, "go_on" in given)
+
+
+def _as_typed(question: str) -> str:
+    from mm.fronts.typed import as_typed
+
+    return as_typed(question)
+
+
+def _recorded(given: dict, settings, folder: str) -> int:
+    """The front ends whose transcript can be written."""
+    from mm import log
+    from mm.fronts.recorder import Recorder
+
+    if given.get("front") != "acp":
+        raise UserError("--record needs -acp: a transcript is what an editor and mm say to each other", USAGE)
+    tap = Recorder(given["record"], folder, settings)
+    log.tap = tap.stderr
+    from mm.fronts.acp import server
+
+    return server.serve(settings, given.get("demo", False), tap.trace, tap)
 
 
 _OVERRIDES = {"model": "model.name", "url": "model.url", "yolo": "yolo"}
@@ -246,8 +326,6 @@ def _name_of(field: str, value) -> str:
 def _unknown(argument: str, known) -> UserError:
     import difflib
 
-    if not argument.startswith("-"):
-        return UserError("%r is no option; a question goes behind -p, in quotes: mm -p \"…\"" % argument, USAGE)
     close = difflib.get_close_matches(argument.partition("=")[0], known, 1, 0.75)
     meant = " (did you mean %s?)" % close[0] if close else ""
     return UserError("unknown option %s%s; mm --help lists them" % (argument, meant), USAGE)

@@ -25,6 +25,8 @@ BATCH = 16 * 1024
 
 # Told every line too, on the thread that logs it: None or a function of the text.
 tap = None
+# A front end that owns the terminal writes the lines itself: None or a function of the text and its style.
+sink = None
 
 
 class _Stderr:
@@ -114,6 +116,9 @@ def line(text: str, style: str = "") -> None:
         text = text[:LONGEST_LINE] + "…"
     if tap is not None:
         tap(text)
+    if sink is not None:
+        sink(text, style)
+        return
     _stderr.put(("\x1b[%sm%s\x1b[0m\n" % (style, text) if style else text + "\n").encode("utf-8"))
 
 

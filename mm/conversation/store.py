@@ -59,6 +59,10 @@ _CONFLICT_SUFFIX = re.compile("-conflict-[0-9a-f]{8}$")
 _Known = namedtuple("_Known", "mark digest")
 
 
+# A session as a list shows it; `updated` is local time.
+Kept = namedtuple("Kept", "id title updated")
+
+
 def is_session_id(text) -> bool:
     """Whether `text` can be a session's id. Nothing else becomes part of a path."""
     return isinstance(text, str) and _ID.fullmatch(text) is not None
@@ -81,6 +85,32 @@ def open(folder: str, session_id: str, cwd: str | None = None) -> tuple:
     store = Store(folder, session_id, header, _Known(mark, _digest(data)))
     store._lines = {id(message): (message, line) for message, line in zip(saved.messages, lines) if line is not None}
     return store, saved
+
+
+def kept(folder: str, cwd: str, most: int) -> list:
+    """The sessions in `folder` whose folder is `cwd`, the one that was saved last first; at most `most`."""
+    found = []
+    for path in _newest_first(folder):
+        try:
+            saved, header, _ = session_file.parse(_read(path)[0])
+        except SessionError:
+            continue
+        if header.get("cwd") in (cwd, None) and saved.messages:
+            updated = time.strftime("%Y-%m-%d %H:%M", time.localtime(os.path.getmtime(path)))
+            found.append(Kept(os.path.basename(path)[:-len(".json")], saved.title, updated))
+        if len(found) == most:
+            break
+    return found
+
+
+def _newest_first(folder):
+    try:
+        with os.scandir(folder) as entries:
+            files = [(entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in entries
+                     if entry.name.endswith(".json") and is_session_id(entry.name[:-len(".json")])]
+    except OSError:
+        return []
+    return [path for _, path in sorted(files, reverse=True)]
 
 
 class Store:

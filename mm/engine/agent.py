@@ -57,6 +57,15 @@ class Agent:
         store, saved = stores.open(folder, session_id, cwd)
         return Session(session_id, cwd, self.config, store, saved, self.can_ask)
 
+    def kept_sessions(self, cwd: str, most: int) -> list:
+        """The sessions that are kept for `cwd`, a store.Kept each, the one that was saved last first; at most so many."""
+        folder = self._sessions_folder(cwd)
+        if not folder:
+            return []
+        from mm.conversation import store as stores
+
+        return stores.kept(folder, cwd, most)
+
     def _sessions_folder(self, cwd: str):
         """Where sessions of `cwd` are kept; None where they are not, or where a link leads out of the folder."""
         if not self.config.sessions_enabled:

@@ -28,7 +28,7 @@ GOODBYE = 1.0
 STOPPED = 3  # the exit code where mm broke off the work
 
 
-def answer(config, demo: bool, question: str, folder: str, color: str, tap=None) -> int:
+def answer(config, demo: bool, question: str, folder: str, color: str, go_on: bool = False, tap=None) -> int:
     """Answers `question`, with what is piped into stdin behind it, from `folder`; returns the exit code.
 
     Raises UserError when the turn failed, KeyboardInterrupt after a Ctrl-C.
@@ -144,13 +144,13 @@ class _Front:
 
 def with_stdin(question: str, stdin) -> str:
     """The question, followed by what was piped into stdin in a fence."""
-    piped = _piped(stdin)
-    if not piped.strip():
+    given = piped(stdin)
+    if not given.strip():
         return question
-    return "%s\n\n%s" % (question, fence(piped.rstrip("\n"))) if question else piped
+    return "%s\n\n%s" % (question, fence(given.rstrip("\n"))) if question else given
 
 
-def _piped(stdin) -> str:
+def piped(stdin) -> str:
     """What is piped in, whole; "" for a terminal, the null device and a pipe that stays silent."""
     try:
         descriptor = stdin.fileno()

@@ -11,12 +11,7 @@ import re
 from urllib.parse import unquote
 
 from mm import spelling
-
-# `@path` and `@"path with spaces"`, at the start of the text or behind a blank or an opening bracket.
-_MENTION = re.compile(r'(?:^|(?<=[\s(\[{<,;"\']))@(?:"([^"\n]+)"|([^\s"]+))')
-
-# Signs that end a sentence rather than a name.
-_PUNCTUATION = ".,;:!?)]}>'\"`"
+from mm.fronts.mentions import attachments, mentioned_paths
 
 _FILE_LINK = re.compile(r"file://(?:localhost)?(?=/)", re.IGNORECASE)
 _LINES = re.compile(r"#L(\d+)(?:[:-]L?(\d+))?$")
@@ -38,9 +33,7 @@ def flatten(blocks: list, cwd: str):
             ignored.append(str(kind))
     text = "".join(parts)
     attached = mentioned_paths("".join(block["text"] for block in blocks if _is_text(block)), cwd)
-    for path in attached:
-        text += "\n[attached %s: %s]" % ("directory" if os.path.isdir(path) else "file", path)
-    return text, attached, ignored
+    return text + attachments(attached), attached, ignored
 
 
 def link_path(uri: str) -> str:
@@ -70,34 +63,6 @@ def _existing(path: str):
         if os.path.lexists(candidate):
             return candidate
     return None
-
-
-def mentioned_paths(text: str, cwd: str) -> list:
-    """The absolute paths of the existing files and folders that `@path`s in the text name, each once, in order."""
-    found = []
-    for quoted, plain in _MENTION.findall(text):
-        for name in _readings(quoted, plain):
-            try:
-                path = spelling.on_disk(os.path.normpath(os.path.join(cwd, os.path.expanduser(name))))
-            except ValueError:
-                continue  # behind a `~` stands what can be no user's name: a NUL, half a character
-            if os.path.exists(path):
-                if path not in found:
-                    found.append(path)
-                break
-    return found
-
-
-def _readings(quoted: str, plain: str):
-    """The names that a mention may mean, the longest first: trailing punctuation belongs to the sentence."""
-    if quoted:
-        yield quoted
-        return
-    while plain:
-        yield plain
-        if plain[-1] not in _PUNCTUATION:
-            return
-        plain = plain[:-1]
 
 
 def _is_text(block: dict) -> bool:

@@ -43,17 +43,17 @@ def with_skills(text: str, skills) -> str:
     return catalogue.mention(catalogue.slash(text, skills, RESERVED), skills)
 
 
-def run(name: str, agent, session, front, cancel) -> str:
-    """Executes a command; returns the one line that answers it. Raises Cancelled."""
+def run(name: str, agent, session, front, cancel, say=log.line) -> str:
+    """Executes a command; returns the one line that answers it. Raises Cancelled. `say` takes the lines for the log."""
     had_plan = session.plan() is not None
-    line = new(agent, session) if name == "new" else compact(agent, session, front, cancel)
+    line = new(agent, session, say) if name == "new" else compact(agent, session, front, cancel, say)
     if had_plan and session.plan() is None:
         front.emit(PlanChanged(()))
     session.save(agent.model_name)
     return line
 
 
-def new(agent, session) -> str:
+def new(agent, session, say) -> str:
     """Forgets the conversation, after keeping a copy of it where sessions are kept."""
     count = len(session.messages)
     try:
@@ -61,13 +61,13 @@ def new(agent, session) -> str:
     except OSError as problem:
         return NOT_KEPT % (problem.strerror or problem)
     if kept:
-        log.line("[acp] session %s: previous conversation kept as %s" % (session.id, kept))
+        say("[acp] session %s: previous conversation kept as %s" % (session.id, kept))
     session.clear()
-    log.line("[acp] session %s: new session, %d message(s) forgotten" % (session.id, count))
+    say("[acp] session %s: new session, %d message(s) forgotten" % (session.id, count))
     return NEW_SESSION % count
 
 
-def compact(agent, session, front, cancel) -> str:
+def compact(agent, session, front, cancel, say) -> str:
     """Compresses the history, whatever there is room for."""
     # Late, because they bring the model's rooms, and the list of commands is needed before the first prompt.
     from mm.engine.asking import Asking
@@ -75,5 +75,5 @@ def compact(agent, session, front, cancel) -> str:
 
     session.open(cancel, agent.window.size)
     line = Compactor(agent, session, cancel, Asking(agent, session, None, front, cancel).count).forced().line
-    log.line("[acp] session %s: /compact — %s" % (session.id, line))
+    say("[acp] session %s: /compact — %s" % (session.id, line))
     return line

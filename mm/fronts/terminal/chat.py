@@ -1,0 +1,179 @@
+"""The chat: reads a message, has the engine run a turn, shows what it tells, and reads the next one.
+
+The main thread reads the keyboard and takes signals; what a message asks for runs in a thread of its own (desk). A Ctrl-C cancels
+it; a second one within two seconds, the end of the input, SIGTERM and the loss of the terminal leave mm, and with it goes
+all that was started.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from mm import __version__, log
+from mm.cancel import Cancel
+from mm.engine.agent import Agent
+from mm.events import Text
+from mm.fronts.terminal import commands, completion, dialogs, stopping
+from mm.fronts.terminal.desk import Desk, Leave
+from mm.fronts.terminal.display import Display
+from mm.fronts.terminal.history import History
+from mm.fronts.terminal.keyboard import Keyboard
+from mm.fronts.terminal.screen import Screen
+from mm.fronts.typed import as_typed
+from mm.wire import child
+
+GOODBYE = 1.0  # seconds that a turn gets to end when the user leaves
+CANCELLED = 130
+BUG = "a bug in mm, its traceback is above"
+DIM, RED, YELLOW, BOLD = "2", "31", "33", "1"
+RECAP = "%d command(s) · %d file op(s) · %d skill(s)"
+CUT = "the answer was cut at the server's length limit (model.maxTokens, or what the server allows)"
+
+
+def chat(config, demo: bool, folder: str, color: str, question: str = "", go_on: bool = False, tap=None) -> int:
+    """Chats until the user leaves; returns the exit code. `question`: the first message; `go_on`: with the folder's last session.
+
+    Raises UserError where there is no session to go on with.
+    """
+    screen = Screen(sys.stdout, color)
+    if sys.stderr.isatty():
+        log.sink = lambda line, style: screen.line(line, style or DIM)
+    agent = Agent(config, demo, tap, can_ask=True)
+    talk = Chat(agent, screen, commands.last_session(agent, folder) if go_on else agent.new_session(folder))
+    return talk.hold(question, demo)
+
+
+class Chat:
+    """One user at one terminal. `session` is replaced by /load."""
+
+    def __init__(self, agent, screen: Screen, session):
+        self.agent, self.screen, self.session = agent, screen, session
+        self._interrupts = interrupts = stopping.Interrupts()
+        self._desk = Desk(interrupts, self._interrupted)
+        self._keyboard = Keyboard(screen, interrupts, History(), self._completions)
+        self._cancel = Cancel()
+
+    def hold(self, question: str, demo: bool) -> int:
+        """The whole chat; returns the exit code."""
+        code = 0
+        self._interrupts.heed()
+        stopping.heed(self._keyboard.redraw)
+        try:
+            self._greet(demo)
+            self.session.start_servers()
+            if self.session.messages:
+                commands.show_end(self)
+            if question:
+                self.screen.line("> " + question, BOLD)
+            self._talk(question)
+        except (Leave, KeyboardInterrupt):
+            code = CANCELLED
+        except SystemExit as stop:  # a signal
+            code = stop.code
+        finally:
+            self._leave()
+        return code
+
+    def run(self, work) -> None:
+        """Runs `work(front, cancel)` where a Ctrl-C cancels it. Raises Leave."""
+        self._cancel = cancel = Cancel()
+        display = Display(self.screen)
+        front = _Front(self, display)
+        display.begin()
+        try:
+            self._desk.run(lambda: work(front, cancel), cancel)
+        finally:
+            display.end()
+
+    def ask(self, question, cancel):
+        """What `question(read)` returns, asked by the thread that reads the keyboard."""
+        return self._desk.ask(lambda: question(self._keyboard.line), cancel)
+
+    def show(self, text: str) -> None:
+        """A text of the model's that is not streamed."""
+        display = Display(self.screen)
+        display.emit(Text(text))
+        display.end_text()
+
+    def show_plan(self, plan) -> None:
+        Display(self.screen).emit(plan)
+
+    def fail(self, problem) -> None:
+        self.screen.line("mm: %s" % problem, RED)
+
+    def _talk(self, text: str) -> None:
+        while not self.screen.lost:
+            try:
+                text = text or self._keyboard.message()
+            except EOFError:
+                self.screen.text("\n")
+                return
+            except KeyboardInterrupt:
+                self.screen.text("\n")
+                self._desk.heed_interrupt()
+                continue
+            if text.strip() and commands.obey(self, as_typed(text)) == commands.EXIT:
+                return
+            text = ""
+
+    def turn(self, text: str) -> None:
+        """One turn of the model, with all that is shown of it."""
+        self.run(lambda front, cancel: self._turn(text, front, cancel))
+
+    def _turn(self, text: str, front, cancel) -> None:
+        from mm.engine.turn import MAX_TOKENS, run_turn
+        from mm.fronts.acp.commands import with_skills
+        from mm.fronts.mentions import with_mentions
+
+        said, _ = with_mentions(text, self.session.cwd)
+        outcome = run_turn(self.agent, self.session, with_skills(said, self.session.skills()), front, cancel)
+        front.display.end_text()
+        if outcome.error:
+            self.fail(outcome.error)
+        if outcome.stop_reason == MAX_TOKENS:
+            self.screen.line(CUT, YELLOW)
+        done = outcome.commands, outcome.file_operations, outcome.skills
+        if any(done):
+            self.screen.line(RECAP % done, DIM)
+        if not cancel.cancelled:
+            self.agent.window.news()  # what it has to say goes to stderr
+        for notice in self.session.notices.take():
+            log.line(notice, YELLOW if self.screen.colored else "")
+
+    def _greet(self, demo: bool) -> None:
+        config = self.agent.config
+        parts = ["mm v" + __version__, "demo" if demo else config.model_name or "the first model found",
+                 "yolo on" if config.yolo else "yolo off", "/help"]
+        self.screen.line(" · ".join(parts), DIM)
+        for warning in config.warnings:
+            log.line("mm: " + warning)
+
+    def _completions(self, word: str, line: str) -> list:
+        skills = [skill.name for skill in self.session.skills()]
+        return completion.completions(word, line, commands.NAMES, skills, self.session.cwd)
+
+    def _interrupted(self) -> None:
+        self.screen.echoed("^C")
+        self.screen.line("cancelled", DIM)
+
+    def _leave(self) -> None:
+        """Ends the turn, the session and all that was started; takes a second, and two more for hooks that hang."""
+        self._cancel.cancel()
+        self._desk.settle(GOODBYE)
+        self.session.end()
+        child.end_all()
+        log.flush(GOODBYE)
+
+
+class _Front:
+    """The user as the engine sees it (mm.events)."""
+
+    def __init__(self, chat: Chat, display: Display):
+        self._chat, self.display = chat, display
+        self.emit = display.emit
+
+    def ask(self, permission, cancel):
+        return self._chat.ask(lambda read: dialogs.permit(permission, self._chat.screen, self.display, read), cancel)
+
+    def fill_in(self, form, cancel):
+        return self._chat.ask(lambda read: dialogs.fill_in(form, self._chat.screen, self.display, read), cancel)

@@ -1,0 +1,122 @@
+"""What the engine tells (mm.events), on the screen."""
+
+from __future__ import annotations
+
+from mm.diff import capped
+from mm.events import AnswerCut, PlanChanged, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted, WindowUse
+from mm.fronts.lines import closing, opening, tool_lines
+from mm.fronts.terminal import status
+from mm.fronts.terminal.markdown import Markdown
+from mm.fronts.terminal.width import cut
+from mm.text import Cleaner, clean, visible
+
+BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
+DIFF_LINES, DIFF_CONTEXT = 40, 2
+MORE_LINES = "… %d more lines"
+MARKS = {"completed": "✓", "in_progress": "▶", "pending": "·"}
+
+
+class Display:
+    """The events of one turn. `tell(line, style)` writes a line about what is done: Screen.line, or another place."""
+
+    def __init__(self, screen, tell=None):
+        self._screen, self._tell = screen, tell or screen.line
+        self._status = status.Status()
+        self._cleaner, self._markdown = Cleaner(), Markdown()
+        self._pending = {}
+        self._shown = set()  # paths whose change a dialog has shown
+        self._kinds = {
+            Text: self._text, Thought: self._thought, AnswerCut: self._cut, ToolPending: self._announced, ToolStarted: self._started,
+            ToolOutput: self._output, ToolEnded: self._ended, PlanChanged: self._plan,
+            WindowUse: lambda event: self._status.used(event.used),
+        }
+
+    def begin(self) -> None:
+        """The turn begins: from now on the screen says what mm waits for."""
+        self._screen.waiting(self._status)
+
+    def end(self) -> None:
+        self.end_text()
+        self._screen.waiting(None)
+
+    def emit(self, event) -> None:
+        show = self._kinds.get(type(event))
+        if show:
+            show(event)
+
+    def end_text(self) -> None:
+        """The answer is over, or something else is shown now."""
+        self._write(self._cleaner.rest())
+        for style, text in self._markdown.rest():
+            self._screen.text(text, style)
+        self._markdown = Markdown()
+        self._screen.fresh()
+
+    def show_diff(self, diff) -> None:
+        """A change, before the user decides about it."""
+        self._shown.add(diff.path)
+        self._lines(diff_lines(diff))
+
+    def _text(self, event) -> None:
+        self._status.begin(status.WRITING)
+        self._status.count(1)
+        self._write(self._cleaner.feed(event.text))
+
+    def _write(self, text: str) -> None:
+        for style, piece in self._markdown.feed(text):
+            self._screen.text(piece, style)
+
+    def _thought(self, event) -> None:
+        self._status.begin(status.THINKING)
+        self._status.count(1)
+        self._status.tail(clean(event.text))
+
+    def _cut(self, event) -> None:
+        self.end_text()
+        self._tell(event.line, YELLOW)
+
+    def _announced(self, event) -> None:
+        self.end_text()
+        self._pending[event.ref] = event
+        if opening(event):
+            self._tell(opening(event), BOLD)
+
+    def _started(self, event) -> None:
+        self._status.begin(status.RUNNING)
+
+    def _output(self, event) -> None:
+        self._status.tail("\n" + event.tail)
+
+    def _ended(self, event) -> None:
+        pending = self._pending.pop(event.ref)
+        if closing(pending, event):
+            self._tell(closing(pending, event), BOLD)
+        if event.diff is not None and event.diff.path not in self._shown:
+            self._lines(diff_lines(event.diff))
+        self._lines((DIM, line) for line in tool_lines(event))
+        self._status.begin(status.WAITING)
+
+    def _plan(self, event) -> None:
+        self._lines((DIM if state == "completed" else "", "%s %s" % (MARKS.get(state, "·"), visible(text)))
+                    for text, state in event.entries)
+
+    def _lines(self, lines) -> None:
+        for style, line in lines:
+            self._tell(cut("  " + clean(line).expandtabs(4), self._screen.columns - 1), style)
+
+
+def diff_lines(diff) -> list:
+    """(style, line) of the lines that change, with two around them; the first ones, and how many more there are."""
+    import difflib
+
+    shown = capped(diff)
+    changes = difflib.unified_diff((shown.old or "").splitlines(), shown.new.splitlines(), n=DIFF_CONTEXT, lineterm="")
+    lines = []
+    for number, line in enumerate(changes):
+        if line.startswith("@@"):
+            if lines:
+                lines.append((DIM, "⋮"))
+        elif number > 1:  # less the two header lines
+            lines.append(({"+": GREEN, "-": RED}.get(line[0], DIM), visible(line)))
+    more = len(lines) - DIFF_LINES
+    return lines if more <= 1 else lines[:DIFF_LINES] + [(DIM, MORE_LINES % more)]

@@ -1,0 +1,143 @@
+"""What the user types: a message at the prompt, or a line in a dialog. Read by the main thread alone.
+
+With readline there are editing, history and completion, and a paste comes as one message where the terminal marks it
+(bracketed paste). Without, or where nothing marks it, what can be read right after a line belongs to that line's paste.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+try:
+    import readline
+except ImportError:
+    readline = None
+
+# The other library of that name, which macOS has.
+LIBEDIT = readline and "EditLine" in str(readline._READLINE_LIBRARY_VERSION)
+PROMPT, MORE = "> ", "… "
+QUOTES = '"""'
+PASTED = 0.03  # seconds in which the next piece of a paste comes
+PIECE = 1 << 16
+
+
+class Keyboard:
+    """`screen`: what is written to meanwhile; `interrupts`: a stopping.Interrupts; `history`: a history.History;
+    `complete(text, line)` -> what `text`, the word before the cursor in `line`, may become."""
+
+    def __init__(self, screen, interrupts, history, complete):
+        self._screen, self._interrupts, self._history = screen, interrupts, history
+        self._matches = []
+        self._complete = complete
+        sys.stdin.reconfigure(errors="surrogateescape")
+        if readline:
+            self._set_up()
+
+    def _set_up(self) -> None:
+        readline.set_auto_history(False)
+        readline.set_completer(self._next_match)
+        readline.set_completer_delims(" \t\n")
+        for line in ("bind ^I rl_complete",) if LIBEDIT else ("tab: complete", "set enable-bracketed-paste on"):
+            readline.parse_and_bind(line)
+        for entry in self._history.load():
+            readline.add_history(entry)
+
+    def message(self) -> str:
+        """The next message. Raises EOFError at its end, KeyboardInterrupt."""
+        text = self._paste(self._read(self._prompt(PROMPT)))
+        if text.lstrip().startswith(QUOTES):
+            text = self._quoted(text.lstrip()[len(QUOTES):])
+        self._remember(text)
+        return text
+
+    def line(self, prompt: str) -> str:
+        """One line in a dialog, with what was pasted after it. Raises EOFError, KeyboardInterrupt."""
+        discard_typed()
+        return self._paste(self._read(prompt))
+
+    def redraw(self) -> None:
+        """Shows the prompt and what was typed so far again."""
+        if readline:
+            readline.redisplay()
+
+    def _quoted(self, text: str) -> str:
+        """A message between three quotes, which may have several lines."""
+        while not text.rstrip().endswith(QUOTES):
+            text += "\n" + self._paste(self._read(MORE))
+        return text.rstrip()[:-len(QUOTES)].strip("\n")
+
+    def _read(self, prompt: str) -> str:
+        with self._screen.typing():
+            try:
+                with self._interrupts.welcome():
+                    return input(prompt)
+            except OSError:  # the terminal is gone
+                raise EOFError from None
+
+    def _prompt(self, prompt: str) -> str:
+        """In bold; readline has to know that the colours take no room, and libedit does not."""
+        if not (readline and self._screen.colored) or LIBEDIT:
+            return prompt
+        return "\001\x1b[1m\002%s\001\x1b[0m\002" % prompt
+
+    def _paste(self, line: str) -> str:
+        """The line and what was pasted with it."""
+        rest = pasted()
+        if not rest:
+            return line
+        text = line + "\n" + rest.decode(sys.stdin.encoding or "utf-8", "surrogateescape").replace("\r\n", "\n").replace("\r", "\n")
+        self._screen.line("(%d lines pasted)" % (text.rstrip("\n").count("\n") + 1), "2")
+        return text.rstrip("\n")
+
+    def _remember(self, text: str) -> None:
+        if text.strip() and not text.startswith(" "):
+            if readline:
+                readline.add_history(text)
+            self._history.add(text)
+
+    def _next_match(self, text: str, number: int):
+        """The completer as readline calls it: for the word `text`, with 0, 1, 2, … until it returns None."""
+        if number == 0:
+            self._matches = self._complete(text, readline.get_line_buffer()[:readline.get_endidx()])
+        return self._matches[number] if number < len(self._matches) else None
+
+
+def discard_typed() -> None:
+    """What was typed before a question was there does not answer it."""
+    try:
+        import termios
+
+        termios.tcflush(0, termios.TCIFLUSH)
+    except (ImportError, OSError, ValueError):
+        pass  # Windows; no terminal
+
+
+def pasted() -> bytes:
+    """What can be read already, without waiting for more: the rest of a paste, b"" where there is none."""
+    try:
+        import select
+        import termios
+    except ImportError:
+        return b""  # Windows
+
+    def ready(seconds: float) -> bool:
+        return bool(select.select([0], [], [], seconds)[0])
+
+    if not ready(0):
+        return b""
+    before = termios.tcgetattr(0)
+    attributes = termios.tcgetattr(0)
+    attributes[3] &= ~(termios.ICANON | termios.ECHO)  # a line of any length, and shown no second time
+    attributes[6][termios.VMIN], attributes[6][termios.VTIME] = 1, 0
+    pieces = []
+    termios.tcsetattr(0, termios.TCSANOW, attributes)
+    try:
+        while ready(PASTED):
+            piece = os.read(0, PIECE)
+            if not piece:
+                break
+            pieces.append(piece)
+    finally:
+        termios.tcsetattr(0, termios.TCSANOW, before)
+    return b"".join(pieces)

@@ -1,0 +1,84 @@
+"""The signals of a terminal: ^C where it may come, what ends mm ends it in order, and ^Z stops it with the terminal as the shell
+wants it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+# The terminal closes, the system ends, ^\.
+ENDING = ("SIGHUP", "SIGTERM", "SIGQUIT")
+
+
+class Interrupts:
+    """A Ctrl-C is a KeyboardInterrupt where the main thread waits for something, and there alone: anywhere else it would tear
+    apart what is being done. One that comes elsewhere is raised at the next such place."""
+
+    def __init__(self):
+        self._may_come = self._waits = False
+
+    def heed(self) -> None:
+        signal.signal(signal.SIGINT, self._take)
+
+    def _take(self, _number, _frame) -> None:
+        if self._may_come:
+            raise KeyboardInterrupt
+        self._waits = True
+
+    @contextlib.contextmanager
+    def welcome(self):
+        """A place where the main thread waits."""
+        try:
+            self._may_come = True
+            if self._waits:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._may_come = self._waits = False
+
+
+def heed(redraw) -> None:
+    """From now on; `redraw()` shows what was typed so far again, after a stop."""
+    for name in ENDING:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _end)
+    if hasattr(signal, "SIGTSTP"):
+        usual = _attributes()
+        signal.signal(signal.SIGTSTP, lambda number, frame: _stop(usual, redraw))
+
+
+def _end(number, _frame) -> None:
+    """Leaves whatever the main thread does, also a read of the keyboard."""
+    raise SystemExit(128 + number)
+
+
+def _stop(usual, redraw) -> None:
+    """Stops with the terminal's usual attributes, and goes on with those that it had: readline has some of its own."""
+    own, handler = _attributes(), signal.getsignal(signal.SIGTSTP)
+    _set(usual)
+    signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTSTP)
+    signal.signal(signal.SIGTSTP, handler)
+    _set(own)
+    if own != usual:
+        redraw()
+
+
+def _attributes():
+    import termios
+
+    try:
+        return termios.tcgetattr(0)
+    except (termios.error, OSError):
+        return None
+
+
+def _set(attributes) -> None:
+    import termios
+
+    try:
+        if attributes:
+            termios.tcsetattr(0, termios.TCSANOW, attributes)
+    except (termios.error, OSError):
+        pass
