@@ -229,8 +229,10 @@ def _is_chat(given: dict) -> bool:
         return True
     from mm.fronts import once
 
-    given["question"] = given.get("words") or once.piped(sys.stdin)
-    return bool(given["question"].strip())
+    question = given.get("words") or once.piped(sys.stdin)
+    if question.strip():
+        given["question"] = question
+    return "question" in given
 
 
 def _converse(given: dict, folder: str) -> int:
