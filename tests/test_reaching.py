@@ -44,6 +44,13 @@ class ReachingTest(unittest.TestCase):
 
 
 class TheEnd(ReachingTest):
+    def test_servers_may_take_leave(self):
+        said = os.path.join(support.scratch_folder(), "said")
+        editor = self.editor(mcp={"s": fake("mcp_server", "farewell=" + said)})
+        editor.prompt(editor.new_session(), "hi")
+        self.assertEqual(editor.close(), 0)
+        self.assertTrue(os.path.exists(said))
+
     def busy(self) -> tuple:
         """(editor, groups of all that it has started) in the middle of a question to a deaf agent, beside three servers."""
         editor = self.editor(mcp={"a": fake("mcp_server", "stubborn"), "b": fake("mcp_server"), "c": fake("mcp_server", "flood")},
@@ -73,6 +80,43 @@ class TheEnd(ReachingTest):
         self.assertNotIn("mcp", editor.stderr.replace("mcp: waiting", ""), "an end that was wanted is no news")
 
 
+class Threads(ReachingTest):
+    """What an editor with many threads costs."""
+
+    def test_twenty_sessions_share_three_servers(self):
+        editor = self.editor(mcp={name: fake("mcp_server") for name in "abc"})
+        sessions = [editor.new_session() for _ in range(20)]
+        editor.wait_for(lambda: len(editor.updates("available_commands_update")) == 20)
+        self.assertEqual(support.children(editor.process.pid), [], "who is not prompted starts nothing")
+        editor.prompt(sessions[0], "hi")
+        first = self.costs(editor)
+        for session in sessions[1:6]:
+            editor.prompt(session, "hi")
+        self.assertEqual(self.costs(editor), first)
+        self.assertEqual(first["programs"], 4, "three servers and the guardian")
+        self.server.script(call("mcp__b__echo", text="shared"), DONE)
+        editor.prompt(sessions[5], "go")
+        editor.update("tool_call_update", status="completed", rawOutput={"output": "shared"})
+
+    def costs(self, editor) -> dict:
+        pid = editor.process.pid
+        costs = {"programs": len(support.children(pid))}
+        if os.path.exists("/proc/self/task"):
+            support.wait_until(lambda: len(os.listdir("/proc/%d/task" % pid)) <= 20, what="the end of the turn's threads")
+            costs.update(files=len(os.listdir("/proc/%d/fd" % pid)))
+        return costs
+
+    def test_a_grant_in_one_session_is_none_in_another(self):
+        editor = self.editor(mcp={"s": fake("mcp_server")}, yolo=False)
+        asked = []
+        editor.permission = lambda params: asked.append(params["sessionId"]) or support.choose("allow_always")
+        sessions = [editor.new_session(), editor.new_session()]
+        for session in sessions * 2:
+            self.server.script(call("mcp__s__echo", text="x"), DONE)
+            editor.prompt(session, "go")
+        self.assertEqual(asked, sessions)
+
+
 class TheSession(ReachingTest):
     def test_the_servers_of_a_session_end_when_it_is_loaded_again(self):
         editor = self.editor(mcp={"a": fake("mcp_server"), "b": fake("mcp_server")}, sessions={"enabled": True})
@@ -86,12 +130,14 @@ class TheSession(ReachingTest):
         support.wait_until(lambda: len(support.children(editor.process.pid)) == 3, what="two servers and the guardian")
 
     def test_a_first_turn_that_was_cancelled_while_it_waited(self):
-        editor = self.editor(mcp={"slow": fake("mcp_server", "slow=0.7")})
+        gate = os.path.join(support.scratch_folder(), "gate")
+        editor = self.editor(mcp={"slow": fake("mcp_server", "hold=" + gate)})
         session = editor.new_session()
         prompt = editor.start_prompt(session, "hi")
         editor.wait_for(lambda: "mcp: waiting for slow" in editor.stderr)
         editor.cancel(session)
         self.assertEqual(editor.finish(prompt)["stopReason"], "cancelled")
+        open(gate, "w").close()
         self.assertEqual(editor.prompt(session, "/new")["stopReason"], "end_turn")
         self.assertIn("mcp__slow__echo", self.offered(editor.prompt(session, "hi") and 1))
 

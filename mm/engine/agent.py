@@ -28,6 +28,7 @@ class Agent:
         self.queue = TurnQueue()
         self.tap = tap
         self.can_ask = can_ask
+        self._mcp_pool = None
         self._demo, self._places = demo, places
         self._server = None
         self._was_found = False
@@ -43,7 +44,7 @@ class Agent:
             from mm.conversation import store as stores
 
             store = stores.create(folder, session_id, cwd)
-        session = Session(session_id, cwd, self.config, store, can_ask=self.can_ask)
+        session = Session(session_id, cwd, self.config, store, can_ask=self.can_ask, mcp_pool=self._pool())
         session.save(self.model_name)
         return session
 
@@ -55,7 +56,20 @@ class Agent:
         if not folder:
             raise stores.SessionError(LEADS_OUTSIDE % self.config.sessions_dir)
         store, saved = stores.open(folder, session_id, cwd)
-        return Session(session_id, cwd, self.config, store, saved, self.can_ask)
+        return Session(session_id, cwd, self.config, store, saved, self.can_ask, self._pool())
+
+    def _pool(self):
+        """The MCP servers of all sessions; None if the configuration has none."""
+        if self._mcp_pool is None and self.config.mcp:
+            from mm.peers.mcp_pool import McpPool
+
+            self._mcp_pool = McpPool()
+        return self._mcp_pool
+
+    def close(self) -> None:
+        """The process ends: so do the MCP servers. Takes two seconds if one of them does not end by itself."""
+        if self._mcp_pool:
+            self._mcp_pool.close()
 
     def kept_sessions(self, cwd: str, most: int) -> list:
         """The sessions that are kept for `cwd`, a store.Kept each, the one that was saved last first; at most so many."""

@@ -26,10 +26,11 @@ class Session:
     `messages` is the history (conversation.history); the turn that runs owns it, turns never run together. `usage` are the
     totals of all model calls, empty until a server has counted anything. What the first turn makes (open) stays the same,
     byte for byte, because later requests must begin like the earlier ones. `store` is None where sessions are not kept.
-    `notices` takes the lines that the user should read but that are not part of an answer.
+    `notices` takes the lines that the user should read but that are not part of an answer. `mcp_pool` (peers.mcp_pool) holds the
+    MCP servers that it shares with other sessions, None for servers of its own.
     """
 
-    def __init__(self, session_id: str, cwd: str, config, store=None, saved=None, can_ask: bool = False):
+    def __init__(self, session_id: str, cwd: str, config, store=None, saved=None, can_ask: bool = False, mcp_pool=None):
         self.id = session_id
         self.cwd = cwd
         self.store = store
@@ -40,9 +41,10 @@ class Session:
         self._saved_plan = saved.plan if saved else None  # as the file has it, until there is a workspace
         self.gate = Gate(config.yolo)
         self.notices = Notices()
-        self.system = self.servers = None
+        self.system = self.mcp_servers = None
+        self._mcp_pool = mcp_pool
         self.tools, self.wire_tools = None, []
-        self._reaching, self._weighed = None, False
+        self._reaching, self._fitted_to = None, 0
         self.workspace = self.meter = self.hooks = self.instructions = None
         self._config, self._can_ask = config, can_ask
         self._skills = None
@@ -65,13 +67,9 @@ class Session:
         if self.system is None:
             self._begin(cancel, window)
         if self.tools is None:
-            self._gather_tools(cancel)
-        if window and not self._weighed:  # mostly unknown before the first answer
-            self._weighed = True
-            if self.servers:
-                from mm.tools import mcp
-
-                mcp.weigh(self.tools, self._config.mcp, window)
+            self._gather_tools(cancel, window)
+        elif self.mcp_servers and window and not self._fitted_to:  # mostly unknown before the first answer
+            self._list_tools(window)
 
     def _begin(self, cancel, window: int) -> None:
         from mm import replacing
@@ -100,32 +98,43 @@ class Session:
         self.instructions = instructions.Below(self.cwd, self.notices)
         self.system = system
 
-    def _gather_tools(self, cancel) -> None:
+    def _gather_tools(self, cancel, window: int) -> None:
         """The tools as the model is told of them, from here on the same in every request."""
-        from mm.conversation.estimate import Meter
         from mm.tools import registry
 
         if self._reaching is None:
             self._reaching = registry.reaching(self._config, self.cwd)
+        if self.start_mcp_servers():
+            self.mcp_servers.ready(cancel)
+        self._list_tools(window)
+
+    def _list_tools(self, window: int) -> None:
+        """`window` limits what the tools of MCP servers take of it."""
+        from mm.conversation.estimate import Meter
+        from mm.tools import registry
+
         tools = registry.built_in(self._config, self.skills(), self._can_ask) + self._reaching
-        if self.start_servers():
+        if self.mcp_servers:
             from mm.tools import mcp
 
-            self.servers.ready(cancel)
-            tools += tuple(tool for tool in mcp.tools(self.servers) if tool.name not in self._config.tools_disabled)
-        self.wire_tools = registry.to_wire(tools)
-        self.meter = Meter(self.system, self.wire_tools)
-        self.tools, self._weighed = tools, False
+            offered, left_out = mcp.tools(self.mcp_servers, self._config.tools_disabled, window)
+            tools += offered
+            if left_out:
+                log.line(left_out)
+                self.notices.add(left_out)
+        wire_tools, self._fitted_to = registry.to_wire(tools), window
+        if self.tools is None or wire_tools != self.wire_tools:
+            self.tools, self.wire_tools, self.meter = tools, wire_tools, Meter(self.system, wire_tools)
 
-    def start_servers(self):
-        """Starts the MCP servers, once, in threads of their own; returns them, None where there are none."""
-        with self._looking:
-            if self.servers is None and self._config.mcp:
-                from mm.peers.mcp import Servers
+    def start_mcp_servers(self):
+        """Starts the MCP servers, once, on threads of their own; returns them, None if there are none."""
+        if self.mcp_servers is None and self._config.mcp:
+            from mm.peers.mcp_pool import McpPool
 
-                self.servers = Servers(self._config, self.cwd, os.environ)
-                self.servers.start()
-        return self.servers
+            pool = self._mcp_pool or McpPool()
+            self.mcp_servers = pool.join(self._config.mcp, self.cwd, os.environ)
+            self.mcp_servers.begin()
+        return self.mcp_servers
 
     def plan(self):
         """The plan that the user sees, a tools.planning.Plan; None where there is none."""
@@ -148,8 +157,8 @@ class Session:
             self.hooks.run("sessionEnd", Cancel())
         if self.workspace:
             self.workspace.close()
-        if self.servers:
-            self.servers.close()
+        if self.mcp_servers:
+            self.mcp_servers.close()
 
     def count(self, usage) -> None:
         """Adds a model call's counts (chat.Usage) to the totals."""
@@ -170,8 +179,8 @@ class Session:
             self.instructions.forget()
         if self.meter:  # a first turn that was cancelled while it waited for a server has made none
             self.meter.forget()
-        if self.servers:  # what they offer may have changed since the list was frozen
-            self.servers.renew()
+        if self.mcp_servers:  # what they offer may have changed since the list was frozen
+            self.mcp_servers.begin()
             self.tools = None
 
     def keep_copy(self, new_id: str, model: str):

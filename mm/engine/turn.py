@@ -79,6 +79,7 @@ class _Turn:
 
     def go(self, prompt: str) -> str:
         """Runs to the end; returns the stop reason."""
+        self._session.start_mcp_servers()  # first, because their start takes longest
         server = self._agent.server(self._cancel)
         self._session.open(self._cancel, self._agent.window.size)
         self._session.workspace.cancel, self._session.workspace.front = self._cancel, self._front

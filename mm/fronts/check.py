@@ -226,15 +226,16 @@ def _mcp(config, folder: str, environ, cancel) -> Row:
     """Starts the MCP servers, as a session does; what is wrong with one is said in a line of its own on stderr."""
     if not config.mcp:
         return Row(OK, "mcp", NONE_CONFIGURED)
-    from mm.peers import mcp
+    from mm.peers import mcp, mcp_pool
 
-    started = mcp.Servers(config, folder, environ)
-    started.start()
+    pool = mcp_pool.McpPool()
+    started = pool.join(config.mcp, folder, environ)
+    started.begin()
     try:
         started.ready(cancel, mcp.START)
         offered = [offer.server.name for offer in started.tools()]
     finally:
-        started.close()
+        pool.close()
     shown = ["%s (%s)" % (name, plural(offered.count(name), "tool") if name in offered else "no tools") for name in config.mcp]
     return Row(OK if set(config.mcp) <= set(offered) else NOTE, "mcp", ", ".join(shown))
 

@@ -45,7 +45,6 @@ def answer(config, demo: bool, question: str, folder: str, color: str, go_on: bo
     def run() -> None:
         session = agent.new_session(folder)
         sessions.append(session)
-        session.start_servers()
         skills = session.skills()
         said = catalogue.mention(catalogue.slash(prompt, skills, ()), skills)
         outcomes.append(run_turn(agent, session, said, front, cancel))
@@ -57,9 +56,7 @@ def answer(config, demo: bool, question: str, folder: str, color: str, go_on: bo
     try:
         to_its_end(run, cancel, GOODBYE)
     finally:
-        for session in sessions:
-            if session.servers:
-                session.servers.close()  # their end is no news then
+        agent.close()
         child.end_all()
         log.flush(GOODBYE)
     return _report(front, outcomes)

@@ -1,11 +1,11 @@
-"""MCP servers over stdio, as their client: https://modelcontextprotocol.io. What they offer, and calls of it.
+"""An MCP server over stdio, as its client: https://modelcontextprotocol.io. What it offers, and calls of it.
 
-Two ways of talking. The revisions up to 2025-11-25 begin with a handshake; the one of 2026-07-28 has none, every request says in
-its `_meta` what a handshake would have. Servers know one or both: the handshake is tried first, and one that refuses it is talked
-to in the other way.
+There are two ways of talking. The revisions up to 2025-11-25 begin with a handshake; the one of 2026-07-28 has none, and every request
+says in its `_meta` what a handshake would have said. Servers know one or both: the handshake is tried first, and a server that refuses
+it is talked to in the other way.
 
-Threads: one per server while it starts, so that nothing waits for them but the first turn, for a moment; beyond that those of its
-Program. A session makes one call at a time. A server that has ended starts again with the next call, in that call's thread.
+Threads: one while the server starts or is asked for its tools again, so that only the first turn waits for that, and only for a
+moment; beyond that those of its Program. Any number of calls may run at a time, of several sessions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import mm
 from mm import log
 from mm.cancel import Cancel, Cancelled
 from mm.peers.program import Program
-from mm.secrecy import without_own
 from mm.text import one_line
 from mm.wire.framing import Framing, LineFramer, encode_line
 from mm.wire.peer import METHOD_NOT_FOUND, Closed, RemoteError, RpcError, TimedOut
@@ -28,34 +27,37 @@ from mm.wire.peer import METHOD_NOT_FOUND, Closed, RemoteError, RpcError, TimedO
 REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 STATELESS = "2026-07-28"
 CLIENT = {"name": "mm", "version": mm.__version__}
-# Seconds: for a start with everything that belongs to it; for the first turn to wait; for a call in all, whatever its progress.
-START, FIRST_TURN, TOTAL = 20, 5, 600
-# Seconds between two looks at a running call's progress.
-LIVE = 0.25
-# Pages of a list of tools; starts of one server.
-PAGES, STARTS = 20, 3
 
-OFF = "is off after %d failures" % STARTS
+# What a server is doing. It was never started; it starts; it takes calls; it takes calls while it is asked for its tools again;
+# it has ended or did not start, and starts again with the next call; it has failed too often; nobody uses it any more.
+NEW, STARTING, READY, LISTING, ENDED, OFF, CLOSED = "new", "starting", "ready", "listing", "ended", "off", "closed"
+
+# Seconds: for a start with everything that belongs to it; for a call in all, whatever its progress; between two looks at a running
+# call's progress; after which a start has worked, and earlier failures no longer count.
+START, TOTAL, LIVE, STEADY = 20, 600, 0.25, 60
+# Pages of a list of tools, and tools in all; failures in a row.
+PAGES, TOOLS, FAILURES = 20, 1000, 3
+
+OFF_AFTER = "is off after %d failures" % FAILURES
 NO_START = "cannot start %s: %s"
 SLOW_START = "it did not answer within %g s"
-BUSY = "it is still starting, try again"
 STILL_STARTING = "it is still starting; its tools are there after /new"
-ENDED = "the server ended (%s)"
+SERVER_ENDED = "the server ended (%s)"
 REVISION = "it speaks MCP %s, which mm does not know"
 REFUSED = "%s failed: %s"
 SILENT = "no word of %s for %g s, it was cancelled"
 TOO_LONG = "%s was cancelled after %g s"
 ASKS_BACK = "%s asks for more than a tool call can give, which mm does not support"
-MANY_PAGES = "it lists more than %d pages of tools, the rest is left out" % PAGES
+MANY_TOOLS = "it lists more than %d pages or %d tools, the rest is left out" % (PAGES, TOOLS)
+SAME_PAGE = "it names a page of its tools a second time: its list ends there"
 NO_SUCH_TOOL = 'it has no tool "%s", which mcp.%s.tools names'
 CHANGED = "its tools have changed; /new takes them over"
-WAITING = "mcp: waiting for %s"
 
-# A tool of a server: its names for the server's part, its description and its input schema as they came.
+# A tool of a server: its name for the server, its description and its input schema as they came.
 Offer = namedtuple("Offer", "server name description schema")
 
 
-class Failure(Exception):
+class McpFailure(Exception):
     """Why a server cannot do what was asked; begins with `mcp <name>`."""
 
 
@@ -71,7 +73,8 @@ def _messages(line):
         return [line]
     try:
         batch = json.loads(line)
-        return [encode_line(message) for message in batch] if any(isinstance(message, dict) for message in batch) else [line]
+        is_batch = any(isinstance(message, dict) for message in batch)
+        return [encode_line(message) for message in batch] if is_batch else [line]
     except (ValueError, RecursionError):
         return [line]
 
@@ -79,170 +82,181 @@ def _messages(line):
 LINES = Framing(BatchFramer, encode_line)
 
 
-class _Patience:
+class CallLimit:
     """How long a call may still take: `idle` seconds since the last word of it, and `total` in all."""
 
-    def __init__(self, token, idle, told, total=TOTAL):
-        self.token = token
-        self._idle, self._total, self._told = idle, max(total, idle), told
-        self._begin = self._heard = time.monotonic()
+    def __init__(self, idle, told, total=TOTAL, clock=time.monotonic):
+        self._idle, self._total, self._told, self._clock = idle, max(total, idle), told, clock
+        self._begin = self._heard = clock()
         self._news = None
 
     def heard(self, news: str) -> None:
         """On the reader: there is progress."""
-        self._heard, self._news = time.monotonic(), news
+        self._heard, self._news = self._clock(), news
 
     def left(self) -> float:
-        """For Peer.request(); tells the news too, on the thread that waits."""
+        """For Peer.request(); passes the news on, too, on the thread that waits."""
         news, self._news = self._news, None
         if news:
             self._told(news)
-        now = time.monotonic()
+        now = self._clock()
         return min(self._heard + self._idle - now, self._begin + self._total - now, LIVE)
 
     def why(self, tool: str) -> str:
         """The sentence when the time is over."""
-        if time.monotonic() >= self._begin + self._total:
+        if self._clock() >= self._begin + self._total:
             return TOO_LONG % (tool, self._total)
         return SILENT % (tool, self._idle)
 
 
-class Server:
-    """One configured server. `offers` is None until it has listed its tools; `settled`: its start has come to an end, for
-    better or worse. `news()` is called then. A start may take `seconds`."""
+class McpServer:
+    """One configured server (`entry` is an entries.McpServer). `offers` is None until it has listed its tools; `problem` is why
+    it does not run, or None. A start may take `seconds`; `clock` decides whether a start has worked."""
 
-    def __init__(self, name: str, entry, cwd: str, environ: dict, news, seconds: float):
-        self.name, self.entry, self._seconds = name, entry, seconds
-        self.offers, self.settled = None, False
-        self._cwd, self._environ, self._news = cwd, dict(environ, **entry.env), news
+    def __init__(self, name: str, entry, cwd: str, environ: dict, seconds: float = START, clock=time.monotonic):
+        self.name, self.entry = name, entry
+        self.state, self.offers, self.problem = NEW, None, None
+        self._cwd, self._environ, self._seconds, self._clock = cwd, dict(environ, **entry.env), seconds, clock
         self._life = Cancel()
         self._lock = threading.Lock()
-        self._program, self._starts = None, 0
-        self._running = None  # the program whose end comes as a surprise
+        self._busy, self._waiting = False, []  # whether its thread runs, and the events of those who wait for the end of it
+        self._program, self._failures, self._started_at = None, 0, clock()
         self._meta = {}  # of every request
-        self._patience, self._calls = None, 0
+        self._limits, self._calls = {}, 0  # the CallLimits of running calls, by their progress tokens
         self._changed = False
 
-    def start(self) -> None:
-        """Starts it and asks for its tools, on a thread."""
-        self.settled = False
-        threading.Thread(target=self._start, name="mcp %s start" % self.name, daemon=True).start()
+    # Its life
 
-    def renew(self) -> None:
-        """Asks again for its tools where they have changed or are not known."""
-        if self.settled and (self._changed or self.offers is None):
-            self.start()
+    def begin(self) -> None:
+        """A conversation begins: starts the server unless it runs, and asks again for tools that have changed."""
+        if self.state in (NEW, ENDED, OFF):
+            self._failures = 0
+            self._start()
+        elif self.state == READY and self._changed:
+            self._start()
 
     def close(self) -> None:
+        """Ends it; returns at once."""
         with self._lock:
+            self.state = CLOSED
             self._life.cancel()
-            if self._program is not None:
-                self._program.close()
+        if self._program is not None:
+            self._program.close()
 
-    def call(self, tool: str, arguments: dict, cancel: Cancel, progress) -> dict:
-        """The result of tools/call. Starts the server again where it has ended. Raises Failure and Cancelled."""
-        if not self.settled:
-            raise self._failure(BUSY)
-        self._connect(cancel)
-        self._running = self._program
-        self._calls += 1
-        self._patience = patience = _Patience(self._calls, self.entry.timeout, progress)
-        params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": patience.token}}
-        try:
-            result = self._ask("tools/call", params, cancel, patience.left, lambda number: (
-                "notifications/cancelled", {"requestId": number, "reason": "cancelled" if cancel.cancelled else "timeout"}))
-        except TimedOut:
-            raise self._failure(patience.why(one_line(tool))) from None
-        except RemoteError as error:
-            raise self._refusal(tool, error) from None
-        finally:
-            self._patience = None
-        if result.get("resultType") == "input_required":
-            raise self._failure(ASKS_BACK % one_line(tool))
-        return result
+    def settle(self, cancel: Cancel, seconds: float | None = None) -> None:
+        """Waits until it neither starts nor is asked for its tools, at most `seconds`. Raises Cancelled."""
+        done = threading.Event()  # one for each who waits, because a cancel sets it
+        with self._lock:
+            if not self._busy:
+                return
+            self._waiting.append(done)
+        cancel.wait(done, seconds)
 
-    def _start(self):
-        listed = False
+    def wait_for_end(self, seconds: float) -> None:
+        """Waits until the program of the closed server has ended, at most `seconds`."""
+        if self._program is not None:
+            self._program.wait(seconds)
+
+    def _start(self) -> None:
+        """On a thread: starts it unless it runs, and asks for its tools."""
+        with self._lock:
+            if self._busy or self.state == CLOSED:
+                return
+            self.state, self._busy = LISTING if self.state == READY else STARTING, True
         try:
-            left = _until(self._seconds)
-            self._running = None
-            self._connect(self._life, left)
+            threading.Thread(target=self._gather_tools, name="mcp %s start" % self.name, daemon=True).start()
+        except RuntimeError as error:
+            self._settled(self._failure(str(error)))
+
+    def _gather_tools(self) -> None:
+        left, problem = _until(self._seconds), None
+        try:
+            if self.state == STARTING:
+                self._introduce(self._launch(), left)
             self._changed = False
             self.offers = self._wanted(self._list(left))
-            self._running, listed = self._program, True
         except Cancelled:
-            pass
+            problem = self._failure("it was closed")
         except TimedOut:
-            self.say(SLOW_START % self._seconds)
+            problem = self._failure(SLOW_START % self._seconds)
         except RemoteError as error:
-            log.line(str(self._refusal("tools/list", error)))
-        except Failure as failure:
-            log.line(str(failure))
-        finally:
-            self._changed = self._changed or not listed
-            if self.offers is None and self._program is not None:
-                self._program.close()
-            self.settled = True
-            self._news()
+            problem = self._refusal("tools/list", error)
+        except McpFailure as failure:
+            problem = failure
+        self._settled(problem)
 
-    def _connect(self, cancel, left=None):
-        """Makes sure that it runs and that both sides have introduced themselves."""
-        if self._program is not None and self._program.alive():
-            return
+    def _settled(self, problem) -> None:
+        """A start, or the question for its tools, is over. One that still runs keeps the tools it had."""
+        with self._lock:
+            self._changed = self._changed or problem is not None
+            if self.state == STARTING and problem or self.state == LISTING and not self._program.alive():
+                self._fails(problem or self._failure(_why(self._program)))
+            elif self.state in (STARTING, LISTING):
+                self.state, self.problem = READY, None
+                if problem:
+                    log.line(str(problem))
+            if self.state != READY and self._program is not None:
+                self._program.close()
+            self._busy, waiting, self._waiting = False, self._waiting, []
+        for done in waiting:
+            done.set()
+
+    def _fails(self, problem: McpFailure) -> None:
+        """It has ended, or could not start. A start that worked for a minute makes good for earlier failures; under the lock."""
+        log.line(str(problem))
+        self._failures = 1 if self._clock() - self._started_at >= STEADY else self._failures + 1
+        self.state, self.problem = OFF if self._failures >= FAILURES else ENDED, problem
+
+    def _ended(self, program) -> None:
+        """It is over, and nobody asked for that. While it starts, the start reports it."""
+        problem = self._failure(_why(program))
+        with self._lock:
+            if program is self._program and self.state in (READY, LISTING):
+                self._fails(problem)
+        program.close()
+
+    def _launch(self) -> Program:
         with self._lock:
             self._life.check()
-            if self._program is not None:
-                self._program.close()
-            if self._starts == STARTS:
-                raise self._failure(OFF, "")
-            self._starts += 1
+            self._started_at = self._clock()
             try:
                 self._program = Program("mcp " + self.name, self.entry.argv, self._cwd, self._environ, _serve, self._notified,
                                         LINES, self._ended)
-            except (OSError, ValueError) as error:
-                raise self._failure(NO_START % (self.entry.argv[0], getattr(error, "strerror", None) or error)) from None
-        shaken = False
-        try:
-            self._shake(cancel, left or _until(self._seconds))
-            shaken = True
-        except TimedOut:
-            raise self._failure(SLOW_START % self._seconds) from None
-        except Cancelled:
-            self._starts -= 1  # that was no failure of its
-            raise
-        finally:
-            if not shaken:
-                self._program.close()
+            except (OSError, ValueError, RuntimeError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise self._failure(NO_START % (self.entry.argv[0], reason)) from None
+            return self._program
 
-    def _shake(self, cancel, left):
+    def _introduce(self, program, left) -> None:
+        """The handshake, or, with a server that refuses it, the way without."""
         self._meta = {}
+        params = {"protocolVersion": REVISIONS[0], "capabilities": {}, "clientInfo": CLIENT}
         try:
-            answer = self._ask("initialize", {"protocolVersion": REVISIONS[0], "capabilities": {}, "clientInfo": CLIENT}, cancel, left)
+            revision = self._ask(program, "initialize", params, self._life, left).get("protocolVersion")
         except RemoteError as refusal:
-            self._do_without(refusal, cancel, left)
-            return
-        revision = answer.get("protocolVersion")
-        if revision not in REVISIONS:
-            raise self._failure(REVISION % one_line(str(revision)))
-        try:
-            self._program.peer.notify("notifications/initialized", {})
-        except Closed:
-            raise self._failure(_why(self._program)) from None
-
-    def _do_without(self, refusal, cancel, left):
-        """The way without a handshake, for a server that has refused one; what it offers it says all the same."""
-        self._meta = {"io.modelcontextprotocol/protocolVersion": STATELESS, "io.modelcontextprotocol/clientCapabilities": {},
-                      "io.modelcontextprotocol/clientInfo": CLIENT}
-        try:
-            self._ask("server/discover", {}, cancel, left)
-        except RemoteError:
-            raise self._refusal("initialize", refusal) from None
-
-    def _list(self, left):
-        tools, cursor = [], None
-        for _ in range(PAGES):
+            self._meta = {"io.modelcontextprotocol/protocolVersion": STATELESS,
+                          "io.modelcontextprotocol/clientCapabilities": {}, "io.modelcontextprotocol/clientInfo": CLIENT}
             try:
-                page = self._ask("tools/list", {"cursor": cursor} if cursor else {}, self._life, left)
+                self._ask(program, "server/discover", {}, self._life, left)
+            except RemoteError:
+                raise self._refusal("initialize", refusal) from None
+            return
+        if revision not in REVISIONS:
+            raise self._failure(REVISION % _shown(revision))
+        try:
+            program.peer.notify("notifications/initialized", {})
+        except Closed:
+            raise self._failure(_why(program)) from None
+
+    # Its tools
+
+    def _list(self, left) -> list:
+        """All that it lists, as it came, page by page."""
+        tools, cursors = [], [None]
+        while len(cursors) <= PAGES and len(tools) <= TOOLS:
+            params = {"cursor": cursors[-1]} if cursors[-1] else {}
+            try:
+                page = self._ask(self._program, "tools/list", params, self._life, left)
             except RemoteError as error:
                 if error.code != METHOD_NOT_FOUND:
                     raise
@@ -251,12 +265,17 @@ class Server:
             tools += [tool for tool in listed if isinstance(tool, dict)] if isinstance(listed, list) else []
             cursor = page.get("nextCursor")
             if not cursor or not isinstance(cursor, str):
-                return tools
-        self.say(MANY_PAGES)
-        return tools
+                break
+            if cursor in cursors:
+                self.say(SAME_PAGE)
+                break
+            cursors.append(cursor)
+        else:
+            self.say(MANY_TOOLS)
+        return tools[:TOOLS]
 
-    def _wanted(self, tools):
-        """The tools that the configuration names, all where it names none; the first of two with one name."""
+    def _wanted(self, tools) -> tuple:
+        """The tools that the configuration names, all if it names none; the first of two with one name."""
         offers = {}
         for tool in tools:
             name, description = tool.get("name"), tool.get("description")
@@ -270,87 +289,77 @@ class Server:
                 self.say(NO_SUCH_TOOL % (one_line(name), self.name))
         return tuple(offer for offer in offers.values() if offer.name in self.entry.tools)
 
-    def _ask(self, method, params, cancel, left, cancel_notice=None):
-        """One request in the way that this server wants. Raises RemoteError, TimedOut, Cancelled and Failure."""
+    # A call
+
+    def call(self, tool: str, arguments: dict, cancel: Cancel, progress) -> dict:
+        """The result of tools/call. A server that has ended is started again. Raises McpFailure and Cancelled."""
+        program, name = self._running(cancel), one_line(tool)
+        limit = CallLimit(self.entry.timeout, progress)
+        with self._lock:
+            self._calls += 1
+            token = self._calls
+            self._limits[token] = limit
+        params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": token}}
+        try:
+            result = self._ask(program, "tools/call", params, cancel, limit.left, lambda number: (
+                "notifications/cancelled", {"requestId": number, "reason": "cancelled" if cancel.cancelled else "timeout"}))
+        except TimedOut:
+            raise self._failure(limit.why(name)) from None
+        except RemoteError as error:
+            raise self._refusal(tool, error) from None
+        finally:
+            del self._limits[token]
+        if result.get("resultType") == "input_required":
+            raise self._failure(ASKS_BACK % name)
+        return result
+
+    def _running(self, cancel) -> Program:
+        """The program, started if need be. The start goes on when the call that waits for it is cancelled."""
+        if self.state == ENDED:
+            self._start()
+        if self.state == STARTING:
+            self.settle(cancel)
+        self._life.check()
+        if self.state == OFF:
+            raise self._failure(OFF_AFTER, "")
+        if self.state not in (READY, LISTING):
+            raise self.problem
+        return self._program
+
+    def _ask(self, program, method, params, cancel, left, cancel_notice=None) -> dict:
+        """One request in the way that this server wants. Raises RemoteError, TimedOut, Cancelled and McpFailure."""
         if self._meta:
             params = dict(params, _meta=dict(self._meta, **params.get("_meta", {})))
-        program = self._program
         try:
             result = program.peer.request(method, params, cancel, cancel_notice, left)
         except Closed:
             self._life.check()
+            self._ended(program)
             raise self._failure(_why(program)) from None
         return result if isinstance(result, dict) else {}
 
-    def _notified(self, method, params):
-        patience = self._patience
-        if method == "notifications/progress" and patience is not None and params.get("progressToken") == patience.token:
-            patience.heard(_news(params))
+    def _notified(self, method, params) -> None:
+        if method == "notifications/progress":
+            token = params.get("progressToken")
+            limit = self._limits.get(token) if isinstance(token, int) else None
+            if limit is not None:
+                limit.heard(_news(params))
         elif method == "notifications/tools/list_changed" and not self._changed:
             self._changed = True
             if self.offers is not None:
                 self.say(CHANGED)
 
-    def _ended(self, program):
-        """It is over, and nobody told it to be. Of one that is still starting its start speaks."""
-        if program is self._running:
-            self.say(_why(program))
+    # What it says of itself
 
-    def _refusal(self, what, error):
+    def _refusal(self, what, error) -> McpFailure:
         return self._failure(REFUSED % (one_line(what), one_line(error.message, 500)))
 
-    def _failure(self, what, colon=":"):
-        return Failure("mcp %s%s %s" % (self.name, colon, what))
+    def _failure(self, what, colon=":") -> McpFailure:
+        return McpFailure("mcp %s%s %s" % (self.name, colon, what))
 
     def say(self, what: str) -> None:
-        """A log line of it."""
+        """A log line about it."""
         log.line(str(self._failure(what)))
-
-
-class Servers:
-    """The servers of a session, none of them started. They say what is wrong with them in log lines, never by an exception."""
-
-    def __init__(self, config, cwd: str, environ, seconds: float = START):
-        environ = without_own(environ)
-        self._settled = threading.Event()
-        self._servers = [Server(name, entry, cwd, environ, self._settled.set, seconds) for name, entry in config.mcp.items()]
-        self._offers = None
-
-    def start(self) -> None:
-        """Starts them all, on threads of their own."""
-        for server in self._servers:
-            server.start()
-
-    def ready(self, cancel: Cancel, seconds: float = FIRST_TURN) -> None:
-        """Waits for those that are still starting, `seconds` at most. Raises Cancelled."""
-        deadline = time.monotonic() + seconds
-        if self._starting():
-            log.line(WAITING % ", ".join(server.name for server in self._starting()))
-        while self._starting() and time.monotonic() < deadline:
-            self._settled.clear()
-            if self._starting():
-                cancel.wait(self._settled, deadline - time.monotonic())
-        for server in self._starting():
-            server.say(STILL_STARTING)
-
-    def _starting(self):
-        return [server for server in self._servers if not server.settled]
-
-    def tools(self) -> tuple:
-        """What they offer (Offer), in the order of the configuration: the same from the first time on, until renew()."""
-        if self._offers is None:
-            self._offers = tuple(offer for server in self._servers for offer in server.offers or ())
-        return self._offers
-
-    def renew(self) -> None:
-        """The conversation begins anew: so may tools(), with what has changed and who is late. ready() waits for the answers."""
-        self._offers = None
-        for server in self._servers:
-            server.renew()
-
-    def close(self) -> None:
-        for server in self._servers:
-            server.close()
 
 
 def _until(seconds):
@@ -359,21 +368,26 @@ def _until(seconds):
     return lambda: deadline - time.monotonic()
 
 
-def _why(program):
+def _why(program) -> str:
     """The sentence for a program that is over."""
     ending = program.ending()
-    return ENDED % ending.how + (": " + ending.said if ending.said else "")
+    return SERVER_ENDED % ending.how + (": " + ending.said if ending.said else "")
 
 
-def _serve(request):
+def _serve(request) -> None:
     """What servers may ask of a client that has no capabilities."""
     if request.method != "ping":
         raise RpcError(METHOD_NOT_FOUND, "Method not found")
     request.answer({})
 
 
-def _news(params):
+def _news(params) -> str:
     """A progress notification in a line: `3/10 reading`."""
-    numbers = [str(params[name]) for name in ("progress", "total") if isinstance(params.get(name), (int, float))]
+    numbers = [_shown(params[name]) for name in ("progress", "total") if isinstance(params.get(name), (int, float))]
     message = params.get("message")
     return " ".join(filter(None, ["/".join(numbers), one_line(message) if isinstance(message, str) else ""]))
+
+
+def _shown(value) -> str:
+    """A text or a number of the server's; other values by their kind, because they may be of any depth and size."""
+    return one_line(str(value), 40) if isinstance(value, (str, float)) or isinstance(value, int) and abs(value) < 10 ** 15 else "?"

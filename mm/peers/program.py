@@ -73,6 +73,13 @@ class Program:
             self.peer.close()
             self._begin(self._finish)
 
+    def wait(self, seconds: float) -> None:
+        """Waits for the exit of the program itself, at most `seconds`."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
+
     def _finish(self):
         self._close_stdin(DRAIN)
         try:

@@ -1,72 +1,68 @@
 """A tool's input schema from elsewhere, as small models and the grammars of llama.cpp can take it. Pure.
 
-Only words of JSON Schema are touched: a property may be called `title`, and a default may hold anything that JSON can say and
-servers can read. One schema that they refuse would make them refuse every request.
+One schema that a model server cannot turn into a grammar makes it refuse every request. So only words that mean something to models
+and grammars are kept, each only with a value that it can have; what `$ref` names stands in its place, `X or null` is `X`.
 """
 
 from __future__ import annotations
 
-import math
+import json
 
-DROPPED = frozenset(("$schema", "$id", "$comment", "$defs", "definitions", "format", "pattern", "examples", "title"))
-DESCRIPTION_LIMIT = 300
+DESCRIPTION_LIMIT, DEFAULT_LIMIT = 300, 200
 # References within references that are followed; levels and subschemas that are looked at. Beyond them anything is allowed.
 REFERENCES, LEVELS, SUBSCHEMAS = 5, 40, 2000
+# llama.cpp refuses a grammar in which something is repeated 2,000 times; within an array the numbers multiply.
+REPETITIONS = 1000
+# The largest number that every reader of JSON knows exactly.
+LARGEST = 2 ** 53
 
-_BY_NAME = ("properties", "patternProperties", "dependentSchemas")
-_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_SINGLE = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
+TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
+# What stands for "anything": llama.cpp refuses a schema that names no type.
+ANY = ["string", "number", "boolean", "object", "array"]
+_CHOICES = ("anyOf", "oneOf", "allOf")
+_COUNTS = ("minLength", "maxLength", "minItems", "maxItems")
+_LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _NULL = {"type": "null"}
-# What these words must hold to mean anything; they are left out where they hold something else, or nothing.
-_SHAPES = dict({"type": (str, list), "required": list, "enum": list, "description": str},
-               **dict.fromkeys(_BY_NAME, dict), **dict.fromkeys(_LISTS, list))
 
 
 def clean(schema) -> dict:
-    """The schema of an object: without DROPPED, with what `$ref` names in its place, with `X` for `X or null`, and with short
-    descriptions."""
-    cleaned = _Cleaner(schema).subschema(schema, 0, 0)
-    if not isinstance(cleaned, dict) or cleaned.get("type", "object") != "object":
+    """The schema of an object, cleaned."""
+    cleaned = _Cleaner(schema).subschema(schema, 0, 0, REPETITIONS)
+    if cleaned.get("type", "object") != "object":
         cleaned = {}
-    properties = cleaned.get("properties")
-    return dict(cleaned, type="object", properties=properties if isinstance(properties, dict) else {})
+    return dict(cleaned, type="object", properties=cleaned.get("properties", {}))
 
 
 class _Cleaner:
     def __init__(self, root):
-        self._root = root
-        self._left = SUBSCHEMAS
+        self._root, self._left = root, SUBSCHEMAS
 
-    def subschema(self, schema, level, references):
-        if not isinstance(schema, dict):
-            return schema if isinstance(schema, bool) else {}
+    def subschema(self, schema, level, references, repetitions) -> dict:
+        """`repetitions`: how often something in here may be repeated."""
         self._left -= 1
-        if level > LEVELS or self._left < 0:
-            return {}
+        if not isinstance(schema, dict) or level > LEVELS or self._left < 0 or references > REFERENCES:
+            return {"type": ANY}
         if "$ref" in schema:
-            if references == REFERENCES:
-                return {}
-            named = self._named(schema["$ref"])
             beside = {key: value for key, value in schema.items() if key != "$ref"}
-            return self.subschema(dict(named, **beside), level + 1, references + 1)
-        return _without_null({key: self._value(key, value, level + 1, references)
-                              for key, value in schema.items() if key not in DROPPED and _means_something(key, value)})
+            return self.subschema(dict(self._named(schema["$ref"]), **beside), level + 1, references + 1, repetitions)
+        kept = {key: schema[key] for key in schema if _is_kept(key, schema[key], repetitions)}
+        if "description" in kept and len(kept["description"]) > DESCRIPTION_LIMIT:
+            kept["description"] = kept["description"][:DESCRIPTION_LIMIT] + "…"
+        within = repetitions // max(kept.get("maxItems", 1), kept.get("minItems", 1), 1)
+        for key, value in schema.items():
+            if key in _CHOICES and isinstance(value, list) and value:
+                kept[key] = [self.subschema(each, level + 1, references, repetitions) for each in value]
+            elif key == "properties" and isinstance(value, dict):
+                kept[key] = {name: self.subschema(each, level + 1, references, repetitions) for name, each in value.items()}
+            elif key == "items" or key == "additionalProperties" and isinstance(value, dict):
+                kept[key] = self.subschema(value, level + 1, references, within)
+        kept = _without_null(kept)
+        if not any(key in kept for key in ("type", "enum", "const", "properties", "items") + _CHOICES):
+            kept["type"] = ANY
+        return kept
 
-    def _value(self, key, value, level, references):
-        if key in _SINGLE and not isinstance(value, list):
-            return self.subschema(value, level, references)
-        if key in _LISTS + ("items",) and isinstance(value, list):
-            return [self.subschema(each, level, references) for each in value]
-        if key in _BY_NAME and isinstance(value, dict):
-            return {name: self.subschema(each, level, references) for name, each in value.items()}
-        if key == "description" and isinstance(value, str) and len(value) > DESCRIPTION_LIMIT:
-            return value[:DESCRIPTION_LIMIT] + "…"
-        if key == "required":
-            return [name for name in value if isinstance(name, str)]
-        return _plain(value, LEVELS)
-
-    def _named(self, reference):
-        """What a reference within the schema names; anything where it leads nowhere."""
+    def _named(self, reference) -> dict:
+        """What a reference within the schema names; anything if it leads nowhere."""
         found = self._root
         if not isinstance(reference, str) or not reference.startswith("#"):
             return {}
@@ -76,43 +72,45 @@ class _Cleaner:
         return found if isinstance(found, dict) else {}
 
 
-def _means_something(key, value) -> bool:
-    if key not in _SHAPES:
-        return not _is_infinite(value)
-    return isinstance(value, _SHAPES[key]) and (bool(value) or key == "properties")
+def _is_kept(key, value, repetitions) -> bool:
+    """Whether a word that holds no schema is kept."""
+    if key == "type":
+        return value in TYPES if isinstance(value, str) else _is_list_of(value, str) and set(value) <= set(TYPES)
+    if key in ("enum", "required"):
+        return _is_list_of(value, str if key == "required" else (str, int, float, type(None))) and _is_json(value)
+    if key in _COUNTS or key in _LIMITS:
+        limit = repetitions if key in _COUNTS else LARGEST
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < limit and (value >= 0 or key in _LIMITS)
+    if key == "description":
+        return isinstance(value, str) and bool(value)
+    if key in ("const", "default"):
+        return _is_json(value, DEFAULT_LIMIT)
+    return key == "additionalProperties" and isinstance(value, bool)
 
 
-def _is_infinite(value) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
+def _is_list_of(value, kinds) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, kinds) for each in value)
 
 
-def _plain(value, levels):
-    """A value at most so deep and without infinities, which JSON does not have: null stands for the rest."""
-    if isinstance(value, (dict, list)):
-        if not levels:
-            return None
-        if isinstance(value, list):
-            return [_plain(each, levels - 1) for each in value]
-        return {key: _plain(each, levels - 1) for key, each in value.items()}
-    return None if _is_infinite(value) else value
+def _is_json(value, limit=None) -> bool:
+    """Whether JSON has the value (it has no infinity), in at most `limit` characters."""
+    try:
+        written = json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return False
+    return limit is None or len(written) <= limit
 
 
-def _without_null(schema):
+def _without_null(schema) -> dict:
     """An optional value is one that may be left out; a model need not know that it may also be null."""
     for key in ("anyOf", "oneOf"):
-        choices = schema.get(key)
-        if isinstance(choices, list) and _NULL in choices:
-            others = [choice for choice in choices if choice != _NULL]
+        others = [choice for choice in schema.get(key, ()) if choice != _NULL]
+        if others and len(others) < len(schema[key]):
             rest = {name: value for name, value in schema.items() if name != key}
-            one = len(others) == 1 and isinstance(others[0], dict)
-            schema = dict(others[0], **rest) if one else dict(rest, **{key: others})
-            break
-    else:
-        types = schema.get("type")
-        if not isinstance(types, list) or "null" not in types:
-            return schema
-        types = [name for name in types if name != "null"]
+            schema = dict(others[0], **rest) if len(others) == 1 else dict(rest, **{key: others})
+    if isinstance(schema.get("type"), list):
+        types = [name for name in schema["type"] if name != "null"] or ["null"]
         schema = dict(schema, type=types[0] if len(types) == 1 else types)
-    if "default" in schema and schema["default"] is None:
+    if schema.get("default", "") is None:
         del schema["default"]
     return schema

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import re
 
-from mm import log
 from mm.conversation import estimate
-from mm.peers.mcp import Failure
+from mm.peers.mcp import McpFailure
 from mm.text import clean_terminal, head_and_tail, one_line, plural, size
 from mm.tools import logs, registry
 from mm.tools.bash import SHOWN_LINES
@@ -19,11 +18,16 @@ from mm.tools.tool import ALWAYS, Action, Result, Tool, ToolError
 
 PREFIX = "mcp__%s__"
 NAME_LIMIT, DESCRIPTION_LIMIT = 64, 1000
-# The part of the model's window that the schemas may take without a warning.
-WINDOW_PART = 6
+# The part of the model's window that all of them together may take, and the tokens while the window is unknown.
+WINDOW_PART, UNKNOWN_WINDOW = 6, 10_000
 
-HEAVY = ("mcp: %s take about %d tokens, more than a sixth of the model's window of %d; most are of %s (%s, %s): "
-         "name those that are needed in mcp.%s.tools")
+TOO_MANY = ("mcp: %d of %s are left out (%s), because together they would take more than %s: "
+            "name those that are needed in mcp.%s.tools")
+# Values of a structured result that are looked for in its text.
+VALUES = 10_000
+
+SIXTH = "a sixth of the model's window of %d tokens"
+FIXED = "%d tokens, and the model's window is not known" % UNKNOWN_WINDOW
 MEDIA = "[%s %s, %s]"
 RESOURCE = "[resource %s]"
 UNKNOWN = "[%s]"
@@ -31,23 +35,50 @@ NOTHING = "[no output]"
 FAILED_SILENTLY = "[mcp %s: %s failed without a word]"
 LEFT_OUT = "[… %s left out; %s …]"
 IN_LOG = "everything is in %s, use read_file or grep on it"
+TOO_DEEP = "[structured content that is nested too deeply to be shown]"
 NO_LOG = "no log could be written: %s"
 
 
-def tools(servers) -> tuple:
-    """The tools of a session's peers.mcp.Servers."""
+def tools(servers, disabled, window: int) -> tuple:
+    """(tools, line): the tools of a session's peers.mcp_pool.McpServers, except the `disabled` names and what has no room in a window
+    of so many tokens, 0 while it is unknown. `line` says what was left out, None if nothing was."""
     made, names = [], set()
     for offer in servers.tools():
         name = _name(offer, names)
         names.add(name)
-        made.append(_tool(name, offer))
-    return tuple(made)
+        if name not in disabled:
+            made.append((offer.server.name, _tool(name, offer)))
+    room = window // WINDOW_PART if window else UNKNOWN_WINDOW
+    offered = _fitting(made, room)
+    if len(offered) == len(made):
+        return tuple(tool for _, tool in made), None
+    counts = {}
+    for server, tool in made:
+        counts[server] = counts.get(server, 0) + (tool.name not in offered)
+    limit = SIXTH % window if window else FIXED
+    line = TOO_MANY % (len(made) - len(offered), plural(len(made), "MCP tool"), ", ".join(
+        "%s: %d" % (server, count) for server, count in counts.items() if count), limit, max(counts, key=counts.get))
+    return tuple(tool for _, tool in made if tool.name in offered), line
+
+
+def _fitting(made, room) -> set:
+    """The names of the tools that fit into so many tokens. The servers take turns, so that a large one does not keep out a small one."""
+    ranked, ranks, names = [], {}, set()
+    for server, tool in made:
+        ranks[server] = ranks.get(server, 0) + 1
+        ranked.append((ranks[server], tool))
+    for _, tool in sorted(ranked, key=lambda each: each[0]):  # stable
+        weight = estimate.tokens(json.dumps(registry.to_wire([tool]), ensure_ascii=False))
+        if weight <= room:
+            room -= weight
+            names.add(tool.name)
+    return names
 
 
 def _name(offer, taken):
     """`mcp__<server>__<tool>` in letters, digits, `_` and `-`; a number makes it one of its kind."""
-    name = re.sub("[^A-Za-z0-9_-]", "_", PREFIX % offer.server.name + offer.name)[:NAME_LIMIT]
-    number, whole = 1, name
+    whole = re.sub("[^A-Za-z0-9_-]", "_", PREFIX % offer.server.name + offer.name)[:NAME_LIMIT]
+    name, number = whole, 1
     while name in taken:
         number += 1
         end = "_%d" % number
@@ -63,34 +94,17 @@ def _tool(name, offer):
         def run(cancel, progress):
             try:
                 answer = server.call(offer.name, arguments, cancel, progress)
-            except Failure as failure:
+            except McpFailure as failure:
                 raise ToolError("[%s]" % failure) from None
             return _result(answer, offer, space)
 
         asks = ALWAYS if server.entry.permissions == "ask" else True
         return Action(title, (), asks, None, json.dumps(arguments, ensure_ascii=False, indent=2), run)
 
-    description = offer.description.strip()
+    description = clean_terminal(offer.description).strip()
     if len(description) > DESCRIPTION_LIMIT:
         description = description[:DESCRIPTION_LIMIT] + "…"
     return Tool(name, description, "other", (), "", prepare, clean(offer.schema))
-
-
-def weigh(tools, servers, window: int) -> None:
-    """Warns of `tools` that fill the model's `window` in tokens; `servers` are the names of those that they are of."""
-    by_server = {}
-    for tool in tools:
-        of = max((name for name in servers if tool.name.startswith(PREFIX % name)), key=len, default=None)
-        if of is not None:
-            by_server.setdefault(of, []).extend(registry.to_wire([tool]))
-    weights = {server: estimate.tokens(json.dumps(wire, ensure_ascii=False)) for server, wire in by_server.items()}
-    total = sum(weights.values())
-    if total * WINDOW_PART > window:
-        biggest = max(weights, key=weights.get)
-        wire = by_server[biggest]
-        count = plural(sum(map(len, by_server.values())), "MCP tool")
-        log.line(HEAVY % (count, total, window, biggest, plural(len(wire), "tool"),
-                          size(len(json.dumps(wire, ensure_ascii=False).encode("utf-8", "replace"))), biggest))
 
 
 def _result(answer, offer, space):
@@ -98,13 +112,44 @@ def _result(answer, offer, space):
     content = answer.get("content")
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     said = [_part(part) for part in parts]
-    if answer.get("structuredContent") is not None and not any(part.get("type") == "text" for part in parts):
-        said.insert(0, json.dumps(answer["structuredContent"], ensure_ascii=False, indent=2))
+    data = answer.get("structuredContent")
+    if data is not None:
+        texts = [part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)]
+        if not texts or not _holds(texts, data):
+            said.insert(len(texts), _as_json(data))
     text = clean_terminal("\n".join(said)).rstrip()
     failed = answer.get("isError") is True
     if failed:
         return Result.failed(_shown(text or FAILED_SILENTLY % (offer.server.name, one_line(offer.name)), space))
     return Result(_shown(text, space)) if text else Result.note(NOTHING)
+
+
+def _holds(texts, data) -> bool:
+    """Whether the texts say all that the structured data does: as JSON, or because every value in it is there in some form."""
+    for text in texts:
+        try:
+            if json.loads(text) == data:
+                return True
+        except (ValueError, RecursionError):
+            pass
+    whole, waiting, looked_at = "\n".join(texts), [data], 0
+    while waiting:
+        value = waiting.pop()
+        looked_at += 1
+        if looked_at > VALUES:
+            return False
+        if isinstance(value, (dict, list)):
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+        elif isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value) not in whole:
+            return False
+    return True
+
+
+def _as_json(data) -> str:
+    try:
+        return json.dumps(data, ensure_ascii=False, indent=2)
+    except RecursionError:
+        return TOO_DEEP
 
 
 def _part(part):
@@ -119,16 +164,21 @@ def _part(part):
         if isinstance(resource.get("text"), str):
             return resource["text"]
         if resource.get("blob") is not None:
-            return _media("resource %s" % one_line(str(resource.get("uri"))), resource, resource["blob"])
+            return _media("resource %s" % _word(resource.get("uri")), resource, resource["blob"])
         named = (resource.get("uri"), resource.get("name"))
         return RESOURCE % " ".join(one_line(each) for each in named if isinstance(each, str))
-    return UNKNOWN % one_line(str(kind))
+    return UNKNOWN % _word(kind)
+
+
+def _word(value) -> str:
+    """A server's text in a line. What is not a text may be of any depth and size."""
+    return one_line(value) if isinstance(value, str) else "unknown"
 
 
 def _media(what, part, data):
     """What cannot be shown in text; `data` is base64."""
     data = data if isinstance(data, str) else ""
-    return MEDIA % (what, one_line(str(part.get("mimeType") or "of unknown type")), size(len(data.rstrip("=")) * 3 // 4))
+    return MEDIA % (what, _word(part.get("mimeType") or "of unknown type"), size(len(data.rstrip("=")) * 3 // 4))
 
 
 def _shown(text, space):

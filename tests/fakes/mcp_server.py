@@ -5,8 +5,9 @@
     exit               ends in the handshake, with code 3              deaf         does not even read
     noise              prints around every answer                      flood        a megabyte on stderr before every answer
     batch              answers in arrays                               twice        every answer comes twice
-    pages=N            spreads its tools over N pages                  slow=SECONDS waits before it reads
-    stubborn           stays when its stdin ends
+    pages=N            spreads its tools over N pages
+    stubborn           stays when its stdin ends                       circle       names its first page of tools again and again
+    farewell=FILE      writes there when its stdin ends                hold=FILE    waits for the file before it reads
 """
 
 from __future__ import annotations
@@ -44,6 +45,10 @@ def write(*messages):
 def read():
     line = sys.stdin.buffer.readline()
     if not line:
+        if "farewell" in VALUES:
+            time.sleep(1)
+            with open(VALUES["farewell"], "w") as file:
+                file.write("bye")
         while "stubborn" in WORDS:
             time.sleep(1)
         sys.exit(0)
@@ -73,6 +78,8 @@ def tools(params):
     page = int(params.get("cursor", 0))
     listed = names[page * 3:page * 3 + 3] if pages > 1 else names
     answer = {"tools": [{"name": name, "description": "Does " + name, "inputSchema": TEXT} for name in listed]}
+    if "circle" in WORDS:
+        return dict(answer, nextCursor="0")
     return dict(answer, nextCursor=str(page + 1)) if page + 1 < pages else answer
 
 
@@ -139,6 +146,7 @@ CALLS = {
     "meta": lambda params: text(json.dumps(params.get("_meta"))),
     "environment": lambda params: text(json.dumps(dict(os.environ, CWD=os.getcwd()))),
     "answer": lambda params: params["arguments"],  # the result is what was sent
+    "pid": lambda params: text(str(os.getpid())),
     "never": lambda params: None,
     "slow": slow, "ask": ask, "long line": long_line, "die": die, "leave a child": leave_a_child, "stop reading": stop_reading, "change": change,
 }
@@ -156,7 +164,8 @@ METHODS = {"initialize": initialize, "server/discover": discover, "tools/list": 
 def main():
     while "deaf" in WORDS:
         time.sleep(1)
-    time.sleep(float(VALUES.get("slow", 0)))
+    while "hold" in VALUES and not os.path.exists(VALUES["hold"]):
+        time.sleep(0.01)
     while True:
         message = read()
         if "id" not in message:

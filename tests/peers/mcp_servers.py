@@ -6,16 +6,14 @@ import os
 import sys
 import threading
 import time
-from collections import namedtuple
 
 from mm.cancel import Cancel
 from mm.config.entries import McpServer
-from mm.peers.mcp import Servers
+from mm.peers.mcp_pool import McpPool
 from tests import support
 from tests.wire.connection import PeerTest
 
 FAKE = os.path.join(support.PROJECT, "tests", "fakes", "mcp_server.py")
-Settings = namedtuple("Settings", "mcp")
 
 
 def fake(*words, env=None, permissions=None, tools=None, timeout=60):
@@ -27,13 +25,14 @@ class McpTest(PeerTest):
         self.log = self.keep_log()
         self.folder = support.scratch_folder()
         self.said = []
+        self.gate = os.path.join(self.folder, "gate")  # servers that are told to hold begin when it is there
 
     def servers(self, seconds=20, environ=None, ready=True, **entries):
         """Servers by their names, started and, if `ready`, with their tools listed."""
         environ = dict(support.environment(), **environ or {})
-        servers = Servers(Settings(entries), self.folder, environ, seconds)
+        servers = McpPool(seconds).join(entries, self.folder, environ)
         self.addCleanup(servers.close)
-        servers.start()
+        servers.begin()
         if ready:
             servers.ready(Cancel(), support.DEADLINE)
         return servers

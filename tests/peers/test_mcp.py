@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
+import os
 import time
 import unittest
 
 from mm.cancel import Cancel, Cancelled
 from mm.peers import mcp
+from mm.peers.mcp_pool import McpPool
+from tests import support
 from tests.peers.mcp_servers import McpTest, fake
 from tests.wire.connection import in_thread
 
@@ -66,7 +68,12 @@ class TheStart(McpTest):
         servers = self.servers(few=fake("pages=4"), endless=fake("pages=1000"))
         count = len([offer for offer in servers.tools() if offer.server.name == "few"])
         self.assertEqual(count, 12)
-        self.assertIn("mcp endless: it lists more than 20 pages of tools, the rest is left out", self.log)
+        self.assertIn("mcp endless: it lists more than 20 pages or 1000 tools, the rest is left out", self.log)
+
+    def test_a_page_that_is_named_again_ends_the_list(self):
+        servers = self.servers(fake=fake("circle", "pages=2"))
+        self.assertEqual([offer.name for offer in servers.tools()], ["echo", "heard", "meta"])
+        self.assertEqual(self.log[1:], ["mcp fake: it names a page of its tools a second time: its list ends there"])
 
     def test_only_the_tools_that_are_named_are_offered(self):
         servers = self.server(tools=("echo", "nothing"))
@@ -81,30 +88,34 @@ class TheStart(McpTest):
         self.assertEqual(seen["CWD"], self.folder)
 
     def test_the_first_turn_waits_a_moment_and_the_late_come_with_the_next_conversation(self):
-        servers = self.servers(ready=False, late=fake("slow=0.6"), good=fake())
-        self.wait_for(lambda: servers._servers[1].settled)
+        servers = self.servers(ready=False, late=fake("hold=%s" % self.gate), good=fake())
+        self.wait_for(lambda: [server.name for server in servers.starting()] == ["late"])
         servers.ready(Cancel(), 0.1)
         self.assertEqual({offer.server.name for offer in servers.tools()}, {"good"})
         self.assertIn("mcp late: it is still starting; its tools are there after /new", self.log)
+        open(self.gate, "w").close()
         servers.ready(Cancel())
         self.assertEqual({offer.server.name for offer in servers.tools()}, {"good"}, "the list is frozen")
-        servers.renew()
+        servers.begin()
         servers.ready(Cancel())
         self.assertEqual([offer.server.name for offer in servers.tools() if offer.name == "echo"], ["late", "good"])
 
-    def test_a_server_that_is_asked_for_its_tools_again_takes_no_call(self):
-        servers = self.servers(fake=fake("slow=0.2"))
-        with self.assertRaises(mcp.Failure):
-            self.call(servers, "die")
+    def test_a_server_that_is_asked_for_its_tools_again_takes_calls(self):
+        servers = self.servers(fake=fake())
         self.text(servers, "change")
-        with self.assertRaises(mcp.Failure):
-            self.call(servers, "die")
-        servers.renew()
-        with self.assertRaises(mcp.Failure) as caught:
-            self.call(servers, "echo", text="?")
-        self.assertEqual(str(caught.exception), "mcp fake: it is still starting, try again")
-        servers.ready(Cancel())
-        self.assertEqual(self.text(servers, "echo", text="now"), "now")
+        echo = servers.tools()[0]
+        servers.begin()
+        answer = echo.server.call("echo", {"text": "meanwhile"}, Cancel(), None)
+        self.assertEqual(answer["content"][0]["text"], "meanwhile")
+
+    def test_a_call_waits_for_the_start(self):
+        servers = self.servers(fake=fake())
+        for again in (False, True):
+            with self.assertRaises(mcp.McpFailure):
+                self.call(servers, "die")
+            if again:
+                servers.begin()
+            self.assertEqual(self.text(servers, "echo", text="now"), "now")
 
     def test_the_wait_can_be_cancelled(self):
         servers, cancel = self.servers(ready=False, late=fake("silent")), Cancel()
@@ -117,7 +128,7 @@ class TheStart(McpTest):
         self.text(servers, "change")
         self.assertNotIn("new", [offer.name for offer in servers.tools()])
         self.assertIn("mcp fake: its tools have changed; /new takes them over", self.log)
-        servers.renew()
+        servers.begin()
         servers.ready(Cancel())
         self.assertEqual(self.text(servers, "new"), "new")
 
@@ -131,12 +142,12 @@ class ACall(McpTest):
     def test_an_error_is_its_message(self):
         servers = self.server()
         offer = servers.tools()[0]
-        with self.assertRaises(mcp.Failure) as caught:
+        with self.assertRaises(mcp.McpFailure) as caught:
             offer.server.call("nonsense", {}, Cancel(), None)
         self.assertEqual(str(caught.exception), "mcp fake: nonsense failed: Unknown tool: nonsense")
 
     def test_a_call_that_asks_for_input_fails(self):
-        with self.assertRaises(mcp.Failure) as caught:
+        with self.assertRaises(mcp.McpFailure) as caught:
             self.call(self.server(), "answer", resultType="input_required", inputRequests={})
         self.assertEqual(str(caught.exception), "mcp fake: answer asks for more than a tool call can give, which mm does not support")
 
@@ -147,7 +158,7 @@ class ACall(McpTest):
 
     def test_silence_ends_a_call_and_its_late_answer_is_ignored(self):
         servers = self.server(timeout=0.4)
-        with self.assertRaises(mcp.Failure) as caught:
+        with self.assertRaises(mcp.McpFailure) as caught:
             self.call(servers, "slow", steps=1, gap=0.5)
         self.assertEqual(str(caught.exception), "mcp fake: no word of slow for 0.4 s, it was cancelled")
         time.sleep(0.2)
@@ -167,12 +178,14 @@ class ACall(McpTest):
         self.assertEqual((notice["method"], notice["params"]["reason"]), ("notifications/cancelled", reason))
         self.assertIsInstance(notice["params"]["requestId"], int)
 
-    def test_no_progress_gives_more_time_than_there_is_in_all(self):
-        patience = mcp._Patience(1, 0.02, self.said.append, total=0.1)
-        while patience.left() > 0:
-            patience.heard("still")
-            time.sleep(0.005)
-        self.assertEqual(patience.why("dig"), "dig was cancelled after 0.1 s")
+    def test_progress_gives_no_more_time_than_there_is_in_all(self):
+        clock = Clock()
+        limit = mcp.CallLimit(60, self.said.append, clock=clock)
+        while limit.left() > 0:
+            limit.heard("still")
+            clock.now += 50
+        self.assertEqual(clock.now, 600)
+        self.assertEqual(limit.why("dig"), "dig was cancelled after 600 s")
         self.assertEqual(set(self.said), {"still"})
 
     def test_what_stands_between_the_messages_does_no_harm(self):
@@ -189,7 +202,7 @@ class ACall(McpTest):
 
 class ADeath(McpTest):
     def failure(self, servers, tool, **arguments):
-        with self.assertRaises(mcp.Failure) as caught:
+        with self.assertRaises(mcp.McpFailure) as caught:
             self.call(servers, tool, **arguments)
         return str(caught.exception)
 
@@ -201,13 +214,26 @@ class ADeath(McpTest):
             self.assertEqual(self.failure(servers, "die", code=7), ended)
             self.assertEqual(self.text(servers, "echo", text="again"), "again")
         self.assertEqual(self.failure(servers, "die", code=7), ended)
-        self.wait_for(lambda: self.log.count(ended) == 3)
+        self.assertEqual(self.log.count(ended), 3)
         for _ in range(2):
             self.assertEqual(self.failure(servers, "echo", text="?"), off)
-            servers.renew()
-            servers.ready(Cancel())
-        self.assertEqual(self.log.count(off), 2, "that it has other tools now is not forgotten")
         self.assert_nothing_left("fake")
+        servers.begin()
+        self.assertEqual(self.text(servers, "echo", text="a new conversation"), "a new conversation")
+
+    def test_a_start_that_worked_for_a_minute_makes_good_for_failures(self):
+        clock = Clock()
+        server = mcp.McpServer("fake", fake(), self.folder, support.environment(), clock=clock)
+        self.addCleanup(server.close)
+        server.begin()
+        for minutes in (0, 0, 1, 0, 1, 0, 0):
+            server.settle(Cancel(), support.DEADLINE)
+            server.call("pid", {}, Cancel(), None)  # starts it again
+            clock.now += 60 * minutes
+            with self.assertRaisesRegex(mcp.McpFailure, "the server ended"):
+                server.call("die", {}, Cancel(), None)
+        with self.assertRaisesRegex(mcp.McpFailure, "off after 3"):
+            server.call("die", {}, Cancel(), None)
 
     def test_one_that_leaves_its_stdout_to_a_child_is_dead_too(self):
         servers = self.server()
@@ -225,27 +251,102 @@ class ADeath(McpTest):
     def test_closing_ends_a_call_and_the_one_that_stays(self):
         deaf = in_thread(self.stop_reading, self.servers(deaf=fake()))  # takes its time too
         servers = self.server("stubborn")
-        wait = in_thread(lambda: self.call(servers, "never"))
-        self.wait_for(lambda: servers.tools()[0].server._patience)
+        wait = in_thread(lambda: self.call(servers, "slow", steps=2, gap=0, answer=False))
+        self.wait_for(lambda: self.said)
         servers.close()
         self.assertIsInstance(wait(), Cancelled)
         self.assertIsInstance(in_thread(lambda: self.call(servers, "echo", text="?"))(), Cancelled)
         self.assert_nothing_left("fake")
-        self.assertEqual([line for line in self.log if "waiting" not in line], [])
+        self.assertEqual([line for line in self.log if line.startswith("mcp fake:")], [])
         self.assertEqual(deaf(), ["bye", "mcp deaf: the server ended (it closed its input)", "again"])
 
     def stop_reading(self, servers):
         return [self.text(servers, "stop reading"), self.failure(servers, "echo", text="?"), self.text(servers, "echo", text="again")]
 
     def test_a_cancelled_restart_is_no_failure(self):
-        servers = self.server("slow=0.2")
+        open(self.gate, "w").close()
+        servers = self.server("hold=%s" % self.gate)
         self.failure(servers, "die")
+        os.unlink(self.gate)
         for _ in range(4):
             cancel = Cancel()
             wait = in_thread(lambda: self.call(servers, "echo", cancel, text="?"))
-            threading.Timer(0.05, cancel.cancel).start()
+            cancel.cancel()
             self.assertIsInstance(wait(), Cancelled)
+        open(self.gate, "w").close()
         self.assertEqual(self.text(servers, "echo", text="again"), "again")
+
+
+class Sharing(McpTest):
+    def setUp(self):
+        super().setUp()
+        self.pool = McpPool()
+        self.addCleanup(self.pool.close, 0)
+
+    def join(self, folder=None, **entries):
+        servers = self.pool.join(entries or {"fake": fake()}, folder or self.folder, support.environment())
+        servers.begin()
+        servers.ready(Cancel(), support.DEADLINE)
+        return servers
+
+    def pid(self, servers):
+        return self.text(servers, "pid")
+
+    def test_sessions_of_one_folder_and_configuration_share(self):
+        first, second = self.join(), self.join()
+        others = [self.join(support.scratch_folder()), self.join(fake=fake(timeout=5))]
+        pids = [self.pid(servers) for servers in [first, second] + others]
+        self.assertEqual(pids[0], pids[1])
+        self.assertEqual(len(set(pids)), 3)
+
+    def test_the_last_one_to_go_ends_them(self):
+        first, second = self.join(), self.join()
+        first.close()
+        self.assertEqual(self.text(second, "echo", text="still"), "still")
+        second.close()
+        self.assert_nothing_left("fake")
+
+    def test_one_that_starts_nothing_can_go(self):
+        self.pool.join({"fake": fake()}, self.folder, {}).close()
+        self.assert_nothing_left("fake")
+
+    def test_a_cancel_touches_no_other_call(self):
+        first, second = self.join(), self.join()
+        cancel = Cancel()
+        stays = in_thread(lambda: self.text(second, "slow", steps=2, gap=0.2))
+        goes = in_thread(lambda: self.call(first, "never", cancel))
+        cancel.cancel()
+        self.assertIsInstance(goes(), Cancelled)
+        self.assertEqual(stays(), "done")
+
+    def test_a_new_conversation_changes_no_others_list(self):
+        first, second = self.join(), self.join()
+        before = second.tools()
+        self.text(first, "change")
+        first.begin()
+        first.ready(Cancel(), support.DEADLINE)
+        self.assertIn("new", [offer.name for offer in first.tools()])
+        self.assertEqual(second.tools(), before)
+
+    def test_the_end_of_mm_gives_two_seconds(self):
+        said = os.path.join(self.folder, "farewell")
+        self.join(fake=fake("farewell=" + said), stubborn=fake("stubborn"))
+        begin = time.monotonic()
+        self.pool.close()
+        self.assertLess(time.monotonic() - begin, 4)
+        self.assertTrue(os.path.exists(said))
+        self.join(fake=fake()).close()  # whoever comes after that starts nothing
+        self.assert_nothing_left("fake", "stubborn")
+
+
+class Clock:
+    """Stands still unless it is set."""
+
+    def __init__(self):
+        self.now = 0
+
+    def __call__(self):
+        return self.now
 
 
 if __name__ == "__main__":

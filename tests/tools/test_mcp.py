@@ -16,12 +16,12 @@ from mm.engine.gate import Gate
 from mm.engine.session import Session
 from mm.fronts import once
 from mm.config.keys import MCP_TIMEOUT
-from mm.peers import program
+from mm.peers import mcp_pool, program
 from mm.peers.mcp import Offer
 from mm.text import size
 from mm.tools import mcp, registry
 from mm.tools.arguments import parse_arguments
-from mm.tools.input_schema import DESCRIPTION_LIMIT, DROPPED, LEVELS
+from mm.tools.input_schema import DESCRIPTION_LIMIT, LEVELS
 from mm.tools.tool import ALWAYS, ToolError
 from mm.tools.workspace import Workspace
 from mm.wire import child
@@ -29,12 +29,15 @@ from tests import support
 from tests.peers.mcp_servers import McpTest, fake
 
 Named = namedtuple("Named", "name entry")
-Listed = namedtuple("Listed", "tools")  # in the place of Servers where nothing is called
+Listed = namedtuple("Listed", "tools")  # in the place of McpServers if nothing is called
 
 
-def listed(*names, server="s", description="", schema=None):
-    offers = [Offer(Named(server, fake()), name, description, schema) for name in names]
-    return mcp.tools(Listed(lambda: offers))
+def offers(*names, server="s", description="", schema=None):
+    return [Offer(Named(server, fake()), name, description, schema) for name in names]
+
+
+def listed(*names, **more):
+    return mcp.tools(Listed(lambda: offers(*names, **more)), (), 0)[0]
 
 
 class WhatTheModelIsTold(unittest.TestCase):
@@ -65,7 +68,7 @@ class ToolsOfAServer(McpTest):
         self.space = Workspace(self.folder, config.load(self.folder, {"HOME": self.folder}))
 
     def offered(self, *words, **options):
-        return mcp.tools(self.server(*words, **options))
+        return mcp.tools(self.server(*words, **options), (), 0)[0]
 
     def prepare(self, tools, name, **arguments):
         tool = registry.find(tools, "mcp__fake__" + name)
@@ -78,7 +81,7 @@ class ToolsOfAServer(McpTest):
         cases = (fake(), True, [True, False]), (fake(permissions="ask"), ALWAYS, [True, True])
         for entry, asks, asked in cases:
             with self.subTest(entry.permissions):
-                action = self.prepare(mcp.tools(self.servers(fake=entry)), "echo", text="hi")
+                action = self.prepare(mcp.tools(self.servers(fake=entry), (), 0)[0], "echo", text="hi")
                 self.assertEqual((action.title, action.asks, action.paths, action.diff), ("fake: echo", asks, (), None))
                 self.assertEqual(action.text, '{\n  "text": "hi"\n}')
                 for yolo, expected in zip((False, True), asked):
@@ -105,7 +108,11 @@ class ToolsOfAServer(McpTest):
             ({"content": [{"type": "hologram"}, "no part", None]}, "[hologram]"),
             ({"content": [], "structuredContent": {"a": [1]}}, '{\n  "a": [\n    1\n  ]\n}'),
             ({"structuredContent": {"a": 1}, "content": [image]}, '{\n  "a": 1\n}\n[image image/png, 2.0 KB]'),
-            ({"content": [text], "structuredContent": {"a": 1}}, "hello"),
+            ({"content": [text], "structuredContent": {"a": "hello"}}, "hello"),
+            ({"content": [text, image], "structuredContent": {"n": 17}}, 'hello\n{\n  "n": 17\n}\n[image image/png, 2.0 KB]'),
+            ({"content": [{"type": "text", "text": '{"b":2,"a":true}'}], "structuredContent": {"a": True, "b": 2}},
+             '{"b":2,"a":true}'),
+            ({"content": [{"type": {"a": [1]}}]}, "[unknown]"),
             ({"content": []}, "[no output]"),
             ({"content": "nonsense"}, "[no output]"),
             ({}, "[no output]"),
@@ -139,24 +146,28 @@ class ToolsOfAServer(McpTest):
         self.run_tool(self.offered(), "slow", steps=2, gap=0.3)
         self.assertIn("1/2 at it", self.said)
 
-    def test_schemas_that_fill_the_window_are_said(self):
-        tools = self.offered() + registry.built_in(self.space.config)
-        for window in (100_000, 1000):
-            mcp.weigh(tools, ("f", "fake"), window)
-        warned = [line for line in self.log if "window" in line]
-        self.assertRegex(warned[0], r"^mcp: 13 MCP tools take about \d+ tokens, more than a sixth of the model's window of 1000; "
-                                    r"most are of fake \(13 tools, 2\.\d KB\): name those that are needed in mcp\.fake\.tools$")
-        self.assertEqual(len(warned), 1)
-
-    def test_and_that_once_as_soon_as_the_window_is_known(self):
-        settings = self.space.config.replace(mcp={"fake": fake()}, tools_disabled=("mcp__fake__die",))
-        session = Session("id", self.folder, settings)
+    def test_tools_have_a_sixth_of_the_window(self):
+        session = Session("id", self.folder, self.space.config.replace(mcp={"fake": fake()}, tools_disabled=("mcp__fake__die",)))
         self.addCleanup(session.end)
-        warned = []
+        told = []
         for window in (0, 0, 1000, 1000):
             session.open(Cancel(), window)
-            warned.append(len([line for line in self.log if line.startswith("mcp: 12 MCP tools take")]))
-        self.assertEqual(warned, [0, 0, 1, 1])
+            told.append((len([tool for tool in session.tools if tool.name.startswith("mcp__")]), session.notices.take()))
+        line = ("mcp: 10 of 13 MCP tools are left out (fake: 10), because together they would take more than a sixth of the model's "
+                "window of 1000 tokens: name those that are needed in mcp.fake.tools")
+        self.assertEqual(told, [(13, []), (13, []), (3, [line]), (3, [])])
+        self.assertEqual(self.log.count(line), 1)
+
+
+class TheBound(unittest.TestCase):
+    def test_a_large_server_does_not_keep_out_a_small_one(self):
+        servers = Listed(lambda: offers(*["t%d" % number for number in range(1000)], server="large", description="d" * 900)
+                         + offers("now", server="small"))
+        tools, line = mcp.tools(servers, (), 0)
+        self.assertEqual(tools[-1].name, "mcp__small__now")
+        self.assertLess(len(json.dumps(registry.to_wire(tools))), 40_000)
+        self.assertRegex(line, r"^mcp: \d+ of 1001 MCP tools are left out \(large: \d+\), because together they would take more than "
+                               r"10000 tokens, and the model's window is not known: name those that are needed in mcp\.large\.tools$")
 
 
 class ThePage(unittest.TestCase):
@@ -167,21 +178,20 @@ class ThePage(unittest.TestCase):
         lines = (
             client.NO_START % ("<program>", "No such file or directory"), client.SLOW_START % client.START,
             client.REFUSED % ("initialize", "<message>"), client.REVISION % "<revision>", client.STILL_STARTING, client.CHANGED,
-            client.MANY_PAGES, client.NO_SUCH_TOOL % ("<tool>", "<name>"),
-            client.ENDED % "exit code 3" + ": <last line of its stderr>")
+            client.MANY_TOOLS, client.SAME_PAGE, client.NO_SUCH_TOOL % ("<tool>", "<name>"),
+            client.SERVER_ENDED % "exit code 3" + ": <last line of its stderr>")
         results = (
             client.REFUSED % ("<tool>", "<message>"), client.SILENT % ("<tool>", MCP_TIMEOUT),
-            client.TOO_LONG % ("<tool>", client.TOTAL), client.ASKS_BACK % "<tool>", client.BUSY,
-            client.ENDED % "exit code 1" + ": <last line of its stderr>",
-            client.ENDED % ("a line over " + size(program.LONGEST_MESSAGE)))
+            client.TOO_LONG % ("<tool>", client.TOTAL), client.ASKS_BACK % "<tool>",
+            client.SERVER_ENDED % "exit code 1" + ": <last line of its stderr>",
+            client.SERVER_ENDED % ("a line over " + size(program.LONGEST_MESSAGE)))
         parts = ["`mcp <name>: %s`" % line for line in lines] + ["`[mcp <name>: %s]`" % line for line in results]
-        parts += ["`[mcp <name> %s]`" % client.OFF, client.WAITING % "<names>", mcp.NOTHING, "up to %d s" % client.FIRST_TURN,
+        parts += ["`[mcp <name> %s]`" % client.OFF_AFTER, mcp_pool.WAITING % "<names>", mcp.NOTHING, "up to %d s" % mcp_pool.FIRST_TURN,
                   mcp.FAILED_SILENTLY % ("<server>", "<tool>"), mcp.LEFT_OUT % ("120.3 KB", mcp.IN_LOG % "<log>"),
-                  mcp.HEAVY % ("31 MCP tools", 4314, 8192, "files", "14 tools", "8.0 KB", "files"),
-                  "`%s`" % once.ALWAYS_ASKS % "<tool>", "more than %d levels deep" % LEVELS, "KILL %g s later" % child.LAST_GRACE,
+                  mcp.TOO_MANY % (12, "31 MCP tools", "files: 10, git: 2", mcp.SIXTH % 8192, "files"),
+                  "`%s`" % once.ALWAYS_ASKS % "<tool>", "%d levels deep" % LEVELS, "KILL %g s later" % child.LAST_GRACE,
                   "%d lines of each start" % program.NOISE_LINES, ", ".join(client.REVISIONS[:3]), client.STATELESS,
                   "%d characters at most" % mcp.NAME_LIMIT, "{:,} characters; {}".format(mcp.DESCRIPTION_LIMIT, DESCRIPTION_LIMIT)]
-        parts += ["`%s`" % word for word in DROPPED - {"$defs", "definitions"}]
         for part in parts:
             with self.subTest(part):
                 self.assertTrue(part in page)

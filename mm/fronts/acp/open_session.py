@@ -44,13 +44,9 @@ class OpenSession:
 
     def announce_soon(self) -> None:
         """The commands follow the answer to session/new, unless a prompt comes first and announces them."""
-        timer = threading.Timer(COMMANDS_DELAY, self._follow)
+        timer = threading.Timer(COMMANDS_DELAY, self.announce)
         timer.daemon = True
         timer.start()
-
-    def _follow(self) -> None:
-        self.announce()
-        self.session.start_servers()
 
     def announce(self) -> None:
         with self._announcing:  # held while sending: whoever comes second must find them sent
@@ -113,7 +109,6 @@ class OpenSession:
             self.session = session
             self._replay(session)
             request.answer({})
-            session.start_servers()
         except SessionError as problem:
             self._server.put_back(self.id, replaced)
             self._refuse(request, str(problem))
@@ -163,8 +158,6 @@ class OpenSession:
         """The process ends: takes leave of the servers, and tells the hooks, if there are any, in the thread that is returned: one
         session's must not cost the others their time."""
         session = self.session
-        if session and session.servers:
-            session.servers.close()  # else their end, which comes next, would be told as a surprise
         if not (session and session.hooks and session.hooks.present("sessionEnd")):
             return []
         thread = threading.Thread(target=session.end, daemon=True)

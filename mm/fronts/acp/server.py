@@ -102,7 +102,8 @@ class Server:
         return self._agent
 
     def close(self) -> None:
-        """Cancels every prompt and lets it answer, ends every child; takes a second, and two more for hooks that hang."""
+        """Cancels every prompt and lets it answer, ends every child; takes a second, and two more each for hooks that hang
+        and for MCP servers that stay."""
         self._closing = True
         clients = list(self._sessions.values())
         for client in clients:
@@ -111,6 +112,8 @@ class Server:
         self.peer.close()
         for thread in [thread for client in clients for thread in client.end()]:
             thread.join()
+        if self._agent:
+            self._agent.close()
         child = sys.modules.get("mm.wire.child")
         if child:
             child.end_all()
