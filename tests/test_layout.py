@@ -124,10 +124,10 @@ class TheFloors(unittest.TestCase):
     def test_annotations_are_never_evaluated(self):
         self.assertEqual([path for path, source, _ in self.rooms.values()
                           if ast.parse(source).body[1:] and "from __future__ import annotations" not in source
-                          and path != os.path.join("mm", "__init__.py")], [])
+                          and not path.endswith(("__init__.py", "__main__.py"))], [])
 
     def test_nothing_reads_what_the_zipapp_leaves_out(self):
-        left_out = ("__doc__", "__annotations__", "get_type_hints", "getdoc")
+        left_out = ("__doc__", "getdoc")
         self.assertEqual([(path, node.lineno) for path, source, _ in self.rooms.values() for node in ast.walk(ast.parse(source))
                           if getattr(node, "attr", getattr(node, "id", None)) in left_out], [])
 

@@ -1,10 +1,11 @@
-"""zipapp.sh, and the archive it builds."""
+"""zipapp.sh and archive/, and what they build."""
 
 from __future__ import annotations
 
 import glob
 import hashlib
 import importlib.util
+import lzma
 import marshal
 import os
 import shutil
@@ -18,17 +19,19 @@ from tests import support
 from tests.test_layout import START_ROOMS
 
 # How the names of this Python's byte code begin.
-PARTS = ("start", "session", "settings", "prompt")
+PARTS = ("start", "rest")
 OURS = "%s.%d." % (sys.implementation.cache_tag, int.from_bytes(importlib.util.MAGIC_NUMBER[:2], "little"))
 
 # Bytes of the whole product with the byte code of five Pythons. The benchmark has the limit of the day.
-SIZE_LIMIT = 1024 * 1024
+SIZE_LIMIT = 3 * 512 * 1024
 
 
 def copy_of_the_project(name: str, original: str = support.PROJECT) -> str:
     """A copy of what the zipapp is built from, in a new folder of this name."""
     project = os.path.join(support.scratch_folder(), name)
-    shutil.copytree(os.path.join(original, "mm"), os.path.join(project, "mm"))
+    for folder in ("mm", "archive"):
+        shutil.copytree(os.path.join(original, folder), os.path.join(project, folder),
+                        ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("zipapp.sh", "LICENSE"):
         shutil.copy(os.path.join(original, file), project)
     return project
@@ -79,7 +82,8 @@ class Building(unittest.TestCase):
 
     def test_the_same_sources_give_the_same_bytes(self):
         # Whatever differs besides: the folder, its files' times, the hash seed, the variables, the clock.
-        # This Python and one other: each is compiled with in a process of its own, so a third would show nothing new.
+        # This Python and one other: each is compiled with in a process of its own, so a third would show
+        # nothing new.
         pythons = sys.executable if support.SHORT else ":".join([sys.executable] + others()[:1])
         first, second = (os.path.join(support.scratch_folder(), "mm.pyz") for _ in range(2))
         here = copy_of_the_project("here")
@@ -116,7 +120,7 @@ class Building(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         with open(os.path.join(project, "mm.pyz"), "rb") as file:
             self.assertEqual(file.read(), b"the old one")
-        self.assertEqual(sorted(os.listdir(project)), ["LICENSE", "mm", "mm.pyz", "zipapp.sh"])
+        self.assertEqual(sorted(os.listdir(project)), ["LICENSE", "archive", "mm", "mm.pyz", "zipapp.sh"])
 
     def test_writes_nothing_into_the_project(self):
         project = copy_of_the_project("project")
@@ -194,10 +198,25 @@ def without_byte_code(path: str) -> str:
     return target
 
 
+def room_files(project: str = support.PROJECT) -> set:
+    """The names of all rooms of a project."""
+    script = script_of("build.py")
+    return {script.room_of(path) for path in script.package_files(project) if path.endswith(".py")}
+
+
+def script_of(name: str):
+    """A file of archive/ as a module: it is a script, in no package."""
+    spec = importlib.util.spec_from_file_location(name[:-3], os.path.join(support.PROJECT, "archive", name))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 class TheArchive(unittest.TestCase):
     def parts(self) -> dict:
         with zipfile.ZipFile(support.pyz()) as archive:
-            return {part: marshal.loads(archive.read(OURS + part)) for part in PARTS}
+            return {"start": marshal.loads(archive.read(OURS + "start")),
+                    "rest": marshal.loads(lzma.decompress(archive.read(OURS + "rest")))}
 
     def test_is_undated_and_deflated_behind_its_first_line(self):
         with open(support.pyz(), "rb") as file:
@@ -212,14 +231,18 @@ class TheArchive(unittest.TestCase):
         self.assertLessEqual(os.path.getsize(support.pyz()), SIZE_LIMIT * max(1, len(pythons(support.pyz())) / 5))
 
     def test_has_the_byte_code_of_the_start_in_one_piece(self):
-        self.assertEqual(set(self.parts()["start"]), START_ROOMS | {"importer", "index"})
+        self.assertEqual(set(self.parts()["start"]), START_ROOMS | {"importer"})
 
-    def test_has_the_byte_code_of_the_first_prompt(self):
-        self.assertLess({"mm.engine.turn", "mm.model.chat"}, set(self.parts()["prompt"]))
+    def test_has_byte_code_of_every_room_but_those_that_are_named(self):
+        from_source = script_of("build.py").FROM_SOURCE
+        others = room_files() - START_ROOMS
+        self.assertEqual(set(self.parts()["rest"]), {room for room in others if not room.startswith(from_source)})
+        for beginning in from_source:
+            self.assertTrue([room for room in others if room.startswith(beginning)], "no room begins with " + beginning)
 
     def test_has_byte_code_that_names_its_source(self):
         is_package, code = self.parts()["start"]["mm.cli"]
-        self.assertEqual((is_package, code.co_filename), (False, "mm/cli.py"))
+        self.assertEqual((is_package, marshal.loads(code).co_filename), (False, "mm/cli.py"))
 
     def test_runs_the_sources_where_the_byte_code_is_missing(self):
         done = subprocess.run([sys.executable, "-I", "-S", without_byte_code(support.pyz()), "--version"],
@@ -246,7 +269,8 @@ def script():
             self.assertRegex(done.stderr.decode(), r'mm/cli\.py", line 6, in script')
 
     def test_finds_its_rooms_after_the_process_has_moved(self):
-        # Started by a relative path, in another folder than the one it works in, with rooms to import at the first prompt.
+        # Started by a relative path, in another folder than the one it works in, with rooms to import at the
+        # first prompt.
         here = support.scratch_folder()
         shutil.copy(support.pyz(), os.path.join(here, "mm.pyz"))
         done = subprocess.run([sys.executable, "mm.pyz", "--cwd", "/", "--demo", "-p", "hello"], cwd=here, env=support.environment(),
@@ -254,12 +278,58 @@ def script():
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         self.assertTrue(done.stdout.strip())
 
-    def test_tells_a_python_that_is_too_old_in_one_line(self):
+
+class ThePythonThatIsTooOld(unittest.TestCase):
+    def test_gets_one_line_from_every_way_to_start_mm(self):
         old = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/[23].[678].*/bin/python")))
         if not old:
             self.skipTest("no Python older than 3.9 is here")
         for python in old:
-            done = subprocess.run([python, support.pyz(), "-acp"], env=support.environment(), stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            self.assertEqual(done.returncode, 2)
-            self.assertRegex(done.stdout.decode(), r"\Amm: Python 3\.9 or later is needed, this is \d\.\d\n\Z")
+            version = python.split("/")[-3].rpartition(".")[0]
+            for start in ([support.pyz()], ["-m", "mm"], [os.path.join(support.PROJECT, "mm")]):
+                with self.subTest(version=version, start=start):
+                    done = subprocess.run([python, *start, "-acp"], env=support.environment(), stdin=subprocess.DEVNULL,
+                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=support.PROJECT)
+                    line = "mm: Python 3.9 or later is needed, this is %s\n" % version
+                    self.assertEqual((done.stdout.decode(), done.returncode), (line, 2))
+
+
+class TheImporter(unittest.TestCase):
+    """archive/importer.py, with parts made here in the place of an archive's."""
+
+    def setUp(self):
+        def code(source):
+            return marshal.dumps(compile(source, "mm/x.py", "exec"))
+
+        self.reads = []
+        start = {"mm": (True, code("name = __name__")), "mm.first": (False, code("file = __file__"))}
+        rest = {"mm.second": (False, code("import mm.first")), "mm.floor": (True, b""), "mm.floor.third": (False, b"")}
+        self.files = {"rest": lzma.compress(marshal.dumps(rest)), "/src/mm/first.py": "file = '…'".encode()}
+        self.rooms = script_of("importer.py").Rooms("/src", start, "rest", self.read)
+
+    def read(self, path):
+        self.reads.append(path)
+        return self.files[path]
+
+    def test_names_the_source_of_each_room(self):
+        for name, origin, package in (("mm", "/src/mm/__init__.py", True), ("mm.first", "/src/mm/first.py", False),
+                                      ("mm.floor", "/src/mm/floor/__init__.py", True),
+                                      ("mm.floor.third", "/src/mm/floor/third.py", False)):
+            spec = self.rooms.find_spec(name)
+            self.assertEqual((spec.origin, spec.submodule_search_locations is not None), (origin, package))
+
+    def test_reads_the_second_part_once_and_only_if_needed(self):
+        for name, found, reads in (("mm.first", True, 0), ("json", False, 0), ("mm.second", True, 1), ("mm.fourth", False, 1)):
+            self.assertEqual((self.rooms.find_spec(name) is not None, len(self.reads)), (found, reads), name)
+
+    def test_runs_a_room_and_shows_its_source(self):
+        module = importlib.util.module_from_spec(self.rooms.find_spec("mm.first"))
+        self.rooms.exec_module(module)
+        self.assertEqual(module.file, "/src/mm/first.py")
+        self.assertEqual(self.rooms.get_data(module.__file__), self.files[module.__file__])
+
+    def test_leaves_the_second_part_to_the_sources_without_lzma(self):
+        missing, sys.modules["lzma"] = sys.modules["lzma"], None
+        self.addCleanup(sys.modules.__setitem__, "lzma", missing)
+        self.assertIsNone(self.rooms.find_spec("mm.second"))
+        self.assertIsNotNone(self.rooms.find_spec("mm.first"))

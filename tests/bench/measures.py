@@ -26,8 +26,7 @@ Row.__new__.__defaults__ = (False, "")
 
 MILLISECOND = 1e6  # in nanoseconds
 KIB = 1024
-# Of the archive's size, 600 KiB were for the main job alone; sessions, skills, hooks and the rest share the product's 1 MiB.
-CANCEL_LIMIT, SIZE_LIMIT, REQUEST_LIMIT = 10, 1024 * KIB, 8192
+CANCEL_LIMIT, SIZE_LIMIT, REQUEST_LIMIT = 10, 1536 * KIB, 8192
 LOAD_LIMIT, SAVE_LIMIT, STEP_LIMIT = 300, 30, 5
 TWICE, MEMORY_WITH_SERVERS = 2.0, 3.0
 PARSE_LIMIT, LINEAR_LIMIT, HELD_LIMIT = 2.5, 2.2, 0
