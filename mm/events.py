@@ -35,6 +35,10 @@ Thought = namedtuple("Thought", "text")
 # One file's change: `path` absolute, `old` None for a new file, both whole texts with \n line ends.
 Diff = namedtuple("Diff", "path old new")
 
+# What the wait for the model server is about ("the model is loading", "reading the prompt, 45 %"), and the seconds that it has
+# taken. Comes every second, from a thread of its own, until something else does.
+Waiting = namedtuple("Waiting", "doing seconds")
+
 # A call the model made, before anything ran. `ref` is "call_1", "call_2", …; `kind` one of ACP's tool kinds; `arguments`
 # a dict; `paths` the absolute paths it touches.
 ToolPending = namedtuple("ToolPending", "ref name title kind arguments paths")

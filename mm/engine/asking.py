@@ -36,6 +36,7 @@ class Asking:
     def __init__(self, agent, session, server, front, cancel: Cancel):
         self._agent, self._session, self._server = agent, session, server
         self._front, self._cancel = front, cancel
+        self._listener = chat.Listener(notice=session.notices.add, waiting=self._wait)
         self._longest_thought = agent.config.model_max_reasoning  # 0: no limit, or it was reached once in this turn
 
     def ask(self) -> Answer:
@@ -44,8 +45,7 @@ class Asking:
         messages = history.to_wire(session.system, session.messages)
         stream = _Stream(self._front, self._agent.config.loop_enabled, self._longest_thought)
         guess = session.meter.guess(session.messages)
-        pieces = chat.complete(self._server, messages, session.wire_tools, self._cancel, self._agent.tap,
-                               notice=session.notices.add)
+        pieces = chat.complete(self._server, messages, session.wire_tools, self._cancel, self._agent.tap, self._listener)
         try:
             with contextlib.closing(pieces):
                 stream.read(pieces)
@@ -72,6 +72,9 @@ class Asking:
         if not stream.said_something:
             raise _problem((EMPTY_CUT_ANSWER if stream.finish == "length" else EMPTY_ANSWER) % self._server.url)
         return Answer(list(zip(places, stream.calls)), stream.finish, stream.cut)
+
+    def _wait(self, doing: str, seconds: float) -> None:
+        self._front.emit(Waiting(doing, seconds))
 
     def count(self, usage) -> None:
         """Takes the server's counts of a request of this session, and tells them."""

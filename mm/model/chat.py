@@ -16,6 +16,7 @@ from mm.cancel import Cancel
 from mm.model import http, question, refusal, retries, sse
 from mm.model.answer import ENDLESS, Answer, Finish, Misread, ToolCall, Usage, joined  # noqa: F401 (part of what this room offers)
 from mm.model.http import ModelError, Server
+from mm.model.waits import ANSWER, FIRST_LOGGED, Clock, Listener, Wait
 
 # Where the servers send reasoning: the URL that was set -> one of answer.REASONING.
 _reasoning_fields = {}
@@ -27,20 +28,19 @@ _AFTER_FINISH = 10
 _OWN_FIELDS = ("model", "messages", "tools", "stream")
 
 
-def complete(server: Server, messages: list, tools: list, cancel: Cancel, tap=None, waiting=None, notice=None):
+def complete(server: Server, messages: list, tools: list, cancel: Cancel, tap=None, listener=Listener()):
     """Yields events.Text, events.Thought, Misread, ToolCall, Usage and, last, exactly one Finish.
 
     `messages` and `tools` are dicts as they go over the wire. `tap`, for the transcript recorder, may be an object with
-    `request(body_dict)`, `data(line)` for each event of the stream and `status(code, body)` for a refusal. `waiting(line)` is
-    told what is waited for, and `notice(line)` what the user has to know of it; without them the log is. What fails before the first event is tried again where that helps.
+    `request(body_dict)`, `data(line)` for each event of the stream and `status(code, body)` for a refusal. `listener`
+    is told what is waited for. What fails before the first event is tried again where that helps.
     Raises ModelError, a line for the user, or Cancelled. Closing the generator drops the connection.
     """
-    say = waiting or log.line
-    attempts = retries.Attempts(server, cancel, say, notice or say)
+    attempts = retries.Attempts(server, cancel, listener)
     while True:
         body = attempts.mended(request_body(attempts.server, messages, tools))
         answer = Answer(body.get("tools") or ())
-        with contextlib.closing(_answered(answer, attempts.server, body, cancel, tap, say)) as events:
+        with contextlib.closing(_answered(answer, attempts.server, body, cancel, tap, listener)) as events:
             try:
                 first = next(events)
             except ModelError as error:
@@ -61,18 +61,18 @@ def reasoning_field(server: Server) -> str:
     return _reasoning_fields.get(server.url, "")
 
 
-def _answered(answer: Answer, server: Server, body: dict, cancel: Cancel, tap, say):
+def _answered(answer: Answer, server: Server, body: dict, cancel: Cancel, tap, listener: Listener):
     """One try: the events of the answer."""
     decoder = sse.Decoder(tap.data if tap else None)
-    teller = retries.Teller(retries.WAITING, say, retries.FIRST_TOLD)
+    wait = Wait(ANSWER, listener, FIRST_LOGGED)
     waiting, said = True, False
-    with retries.Clock(teller, time.monotonic()) as clock, _ask(server, body, cancel, tap) as exchange:
+    with Clock(wait, time.monotonic()) as clock, _ask(server, body, cancel, tap) as exchange:
         try:
-            for chunk in _chunks(exchange, decoder, answer, teller):
+            for chunk in _chunks(exchange, decoder, answer, wait):
                 events = answer.take(chunk)
                 if waiting:
                     waiting = not (events or answer.has_begun)
-                    teller.note = _progress(chunk.get("prompt_progress"))
+                    wait.take_progress(chunk.get("prompt_progress"))
                     if not waiting:
                         clock.stop()
                 for event in events:
@@ -92,13 +92,7 @@ def _answered(answer: Answer, server: Server, body: dict, cancel: Cancel, tap, s
         yield event
 
 
-def _progress(progress) -> str:
-    """How far a server is with reading the prompt: {"processed", "total"} as llama.cpp tells it."""
-    done, total = question.at(progress, "processed"), question.at(progress, "total")
-    return retries.READ % (100 * done // total) if isinstance(done, int) and isinstance(total, int) and 0 <= done <= total > 0 else ""
-
-
-def _chunks(exchange: http.Exchange, decoder: sse.Decoder, answer: Answer, teller: retries.Teller):
+def _chunks(exchange: http.Exchange, decoder: sse.Decoder, answer: Answer, wait: Wait):
     """The stream's objects, all of one read before the next read. Ends with [DONE], with the body, or soon after the finish."""
     data = b"."
     while data and not (decoder.done or decoder.endless):
@@ -113,7 +107,8 @@ def _chunks(exchange: http.Exchange, decoder: sse.Decoder, answer: Answer, telle
         for chunk in decoder.feed(data) if data else decoder.end():
             yield chunk
         if decoder.progress:
-            teller.note, decoder.progress = _progress(decoder.progress), None
+            wait.take_progress(decoder.progress)
+            decoder.progress = None
 
 
 def request_body(server: Server, messages: list, tools: list) -> dict:

@@ -11,6 +11,7 @@ import time
 
 from mm.cancel import Cancel
 from mm.model.http import ModelError, Server, shown
+from mm.model.waits import BUSY, LOADING, Clock, Listener, Wait
 
 # Between the tries, in seconds; then the last again and again.
 PAUSES = (1, 2, 4, 5)
@@ -18,13 +19,7 @@ PAUSES = (1, 2, 4, 5)
 LOADING_SECONDS = 600
 # So many times a busy server is asked again, and so many seconds it may ask for before it is.
 BUSY_TRIES, LONGEST_PAUSE = 5, 600
-# A wait is told when it has taken this long, and again each time it has taken twice as long.
-FIRST_TOLD = 10
 
-LOADING = "the model is still loading%s…"
-BUSY = "the server is busy; waiting%s…"
-WAITING = "waiting for the model%s…"
-READ = ", %d %% of the prompt read"
 WELL = "%s; the second try went well"
 TAKEN = "%s takes requests %s: from now on they are sent so"
 LEFT_OUT = '⚠️ %s cannot take a schema of the MCP server %s (%s): its tools are left out. Name the tool at fault in tools.disabled.'
@@ -37,17 +32,17 @@ _helped = {}
 class Attempts:
     """The tries of one request. `server` is the one to ask, `mendings` what to do with the request before."""
 
-    def __init__(self, server: Server, cancel: Cancel, say, notice):
+    def __init__(self, server: Server, cancel: Cancel, listener: Listener):
         url, self.mendings = _helped.get(server.url, (server.url, ()))
         self.server = server._replace(url=url)
         self._set_url = server.url
-        self._cancel, self._say, self._notice = cancel, say, notice
+        self._cancel, self._listener = cancel, listener
         self._kept = ()  # the mendings from before a schema was refused
         self._without = None  # what is still to be tried against a schema: tuples of mendings
         self._refused = ""  # the server's words about that schema
         self._tries = {}  # kind -> how often it came
         self._since = {}  # kind -> the time of the first
-        self._tellers = {}
+        self._waits = {}
         self._forgiven = []
         self._misled = None  # what was wrong with the URL that was set
 
@@ -62,10 +57,10 @@ class Attempts:
     def succeeded(self) -> None:
         """The server answers: what was changed for that is kept."""
         for error in self._forgiven:
-            self._say(WELL % error)
+            self._listener.log(WELL % error)
         url, mendings = _helped.get(self._set_url, (self._set_url, ()))
         if url != self.server.url:
-            self._say(FOUND_AT % (shown(url), shown(self.server.url)))
+            self._listener.log(FOUND_AT % (shown(url), shown(self.server.url)))
         for name in self.mendings[len(mendings):]:
             self._tell_mended(name)
         _helped[self._set_url] = self.server.url, self.mendings
@@ -75,9 +70,9 @@ class Attempts:
 
         left_out = mending.server_left_out(name)
         if left_out:
-            self._notice(LEFT_OUT % (shown(self.server.url), left_out, self._refused))
+            self._listener.notice(LEFT_OUT % (shown(self.server.url), left_out, self._refused))
         else:
-            self._say(TAKEN % (shown(self.server.url), name))
+            self._listener.log(TAKEN % (shown(self.server.url), name))
 
     def failed(self, error: ModelError, body: dict) -> None:
         """Returns when the request is worth another try, after a wait if need be; else raises the error to show.
@@ -106,9 +101,9 @@ class Attempts:
         seconds = pause(kind, count, waited, error.retry_after)
         if seconds is None:
             raise self._shown(error)
-        if kind not in self._tellers:
-            self._tellers[kind] = Teller(LOADING if kind == "loading" else BUSY, self._say)
-        with Clock(self._tellers[kind], since):
+        if kind not in self._waits:
+            self._waits[kind] = Wait(LOADING if kind == "loading" else BUSY, self._listener)
+        with Clock(self._waits[kind], since):
             self._cancel.wait(threading.Event(), seconds)
 
     def _mend(self, error: ModelError, body: dict) -> None:
@@ -154,44 +149,6 @@ def pause(kind: str, count: int, waited: float, retry_after: float | None):
         return usual if waited < LOADING_SECONDS else None
     seconds = usual if retry_after is None else retry_after
     return seconds if count <= BUSY_TRIES and seconds <= LONGEST_PAUSE else None
-
-
-class Teller:
-    """Tells of one wait: at its begin, where that is a piece of news, and at growing intervals."""
-
-    def __init__(self, line: str, say, first: float = 0):
-        self._line, self._say = line, say
-        self.note = ""  # what is known of it besides
-        self.next = first  # the age of the wait, in seconds, at which it is told next
-
-    def tell(self, seconds: float) -> None:
-        if seconds >= self.next:
-            self._say(self._line % (" (%d s%s)" % (seconds, self.note) if seconds >= 1 else ""))
-            self.next = max(FIRST_TOLD, 2 * seconds)
-
-
-class Clock(threading.Thread):
-    """Tells while somebody waits, from a thread of its own, until it is stopped."""
-
-    def __init__(self, teller: Teller, since: float):
-        super().__init__(name="waiting", daemon=True)
-        self._teller, self._since = teller, since
-        self._over = threading.Event()
-
-    def __enter__(self) -> Clock:
-        self._teller.tell(time.monotonic() - self._since)
-        self.start()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        self._over.set()
-
-    def run(self) -> None:
-        while not self._over.wait(max(0.01, self._teller.next - (time.monotonic() - self._since))):
-            self._teller.tell(time.monotonic() - self._since)
 
 
 def seconds_in(retry_after: str):

@@ -9,7 +9,7 @@ from mm.config import config
 from mm.cancel import Cancel
 from mm.engine import asking, calls, turn
 from mm.engine.agent import Agent
-from mm.events import ALLOW, COMPLETED, FAILED, REJECT, Text, ToolEnded, ToolPending, ToolStarted
+from mm.events import ALLOW, COMPLETED, FAILED, REJECT, Text, ToolEnded, ToolPending, ToolStarted, Waiting
 from tests import support
 from tests.fakes.model_server import ModelServer
 
@@ -19,14 +19,15 @@ def bash(command):
 
 
 class Front:
-    """Keeps what it is told; answers permissions with `answers`, one after the other; cancels after `cancel_after` events."""
+    """Keeps what it is told, waits apart; answers permissions with `answers`, one after the other; cancels at an event of the
+    type `cancel_at`."""
 
     def __init__(self, answers=(), cancel=None, cancel_at=None):
-        self.events, self.answers, self.asked = [], list(answers), []
+        self.events, self.waits, self.answers, self.asked = [], [], list(answers), []
         self._cancel, self._cancel_at = cancel, cancel_at
 
     def emit(self, event):
-        self.events.append(event)
+        (self.waits if type(event) is Waiting else self.events).append(event)
         if self._cancel_at is not None and isinstance(event, self._cancel_at):
             self._cancel.cancel()
 
@@ -200,6 +201,12 @@ class Turn(unittest.TestCase):
             _, _, [outcome] = self.talk(server, "go")
             self.assertEqual(len(server.wait_requests(3)), 3)
         self.assertIn("Failed to parse tool call arguments", str(outcome.error))
+
+    def test_a_front_end_learns_what_is_waited_for(self):
+        loading = [{"status": 503, "body": {"error": {"message": "Loading model"}}}]
+        with ModelServer(loading, [{"text": "Hi."}]) as server:
+            front, _, _ = self.talk(server, "go")
+        self.assertIn("the model is loading", [wait.doing for wait in front.waits])
 
     def test_a_call_that_the_server_cannot_read_behind_a_text_is_asked_for_with_the_note_at_once(self):
         error = {"data": '{"error":{"code":500,"message":"Failed to parse tool call arguments as JSON: [1] x"}}'}

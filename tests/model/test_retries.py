@@ -28,7 +28,8 @@ def refusal(status, message, **headers):
 
 def ask(server, cancel=None, messages=(QUESTION,), told=None, tools=(), **more) -> list:
     asked = streams.server(getattr(server, "url", server), **more)
-    return list(chat.complete(asked, list(messages), list(tools), cancel or Cancel(), waiting=(told if told is not None else []).append))
+    listener = chat.Listener(log=(told if told is not None else []).append)
+    return list(chat.complete(asked, list(messages), list(tools), cancel or Cancel(), listener=listener))
 
 
 class Schedule(unittest.TestCase):
@@ -53,35 +54,6 @@ class Schedule(unittest.TestCase):
             with self.subTest(text):
                 self.assertEqual(expected, retries.seconds_in(text))
         self.assertAlmostEqual(60, retries.seconds_in(email.utils.formatdate(time.time() + 60, usegmt=True)), delta=2)
-
-    def test_a_wait_is_told_at_growing_intervals(self):
-        told = []
-        teller = retries.Teller(retries.LOADING, told.append)
-        for second in range(0, 200):
-            teller.tell(second)
-        self.assertEqual(["the model is still loading…", *("the model is still loading (%d s)…" % at for at in (10, 20, 40, 80, 160))], told)
-
-    def test_what_is_known_of_a_wait_is_told_with_it(self):
-        told = []
-        teller = retries.Teller(retries.WAITING, told.append, 10)
-        for progress in ({"total": 200, "processed": 90, "cache": 0}, {"total": 0, "processed": 0}, [1], {"total": "x", "processed": 1}, None):
-            teller.note, teller.next = chat._progress(progress), 10
-            teller.tell(35)
-        self.assertEqual(["waiting for the model (35 s, 45 % of the prompt read)…", *["waiting for the model (35 s)…"] * 4], told)
-
-    def test_a_clock_tells_by_itself_until_it_is_stopped(self):
-        told, first = [], threading.Event()
-
-        def say(line):
-            told.append(line)
-            first.set()
-
-        with retries.Clock(retries.Teller(retries.WAITING, say, 0.02), time.monotonic()) as clock:
-            self.assertEqual([], told)
-            self.assertTrue(first.wait(5))
-        self.assertEqual(["waiting for the model…"], told)
-        clock.join(5)
-        self.assertFalse(clock.is_alive())
 
 
 class Again(unittest.TestCase):
@@ -272,7 +244,7 @@ class Schemas(unittest.TestCase):
         noticed = []
         with ModelServer(*answers, GOOD) as server:
             for _ in range(2):
-                list(chat.complete(streams.server(server.url), [QUESTION], tools, Cancel(), waiting=[].append, notice=noticed.append))
+                list(chat.complete(streams.server(server.url), [QUESTION], tools, Cancel(), listener=chat.Listener([].append, noticed.append)))
             sent = [[tool["function"]["name"] for tool in each.body.get("tools", ())] for each in server.requests]
         return sent, noticed
 

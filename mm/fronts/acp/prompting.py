@@ -5,7 +5,7 @@ from __future__ import annotations
 from mm import log
 from mm.cancel import Cancelled
 from mm.engine.turn import CANCELLED, END_TURN, run_turn
-from mm.events import REJECT, UNAVAILABLE, FormAnswer, Permission, Text, Thought, WindowUse
+from mm.events import REJECT, UNAVAILABLE, FormAnswer, Permission, Text, Thought, Waiting, WindowUse
 from mm.fronts.acp import attachments, commands, updates
 from mm.text import Cleaner
 from mm.wire.peer import INTERNAL_ERROR, Closed, RemoteError
@@ -112,7 +112,7 @@ class _Front:
                     self._end_stream()
                     self._streaming = kind
                 self._stream(self._cleaner.feed(event.text))
-            else:
+            elif kind is not Waiting:
                 self._end_stream()
                 self._client.update(updates.update(event))
         except Closed:
