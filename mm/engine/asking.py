@@ -13,7 +13,7 @@ from mm.cancel import Cancel
 from mm.conversation import history
 from mm.engine import loops
 from mm.errors import UserError
-from mm.events import AnswerCut, Text, Thought, WindowUse
+from mm.events import AnswerCut, Text, Thought, Waiting, WindowUse
 from mm.model import chat
 
 EMPTY_ANSWER = "the model at %s sent an empty answer"
