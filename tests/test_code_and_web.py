@@ -64,6 +64,27 @@ class Code(CodeAndWebTest):
     def toy(self, **options):
         return {"toy": {"command": [sys.executable, "-I", "-S", SERVER, json.dumps(options)], "extensions": [".toy"]}}
 
+    def test_what_waits_for_trust_is_said(self):
+        path = os.path.join(self.home, "settings.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"lsp": self.toy()}, file)
+        told = []
+        for trusted in (False, True):
+            if trusted:
+                support.run("--trust", cwd=self.folder, env=support.environment(HOME=self.home))
+            done = support.run("--config", path, "--no-yolo", "-p", "go", cwd=self.folder,
+                               env=support.environment(HOME=self.home, MM_URL=self.server.url, MM_MODEL="m"))
+            tools = [tool["function"]["name"] for tool in self.server.requests[-1].body["tools"]]
+            told.append(("lsp" in tools, "may run code of this project, so it waits until you trust the folder: mm --trust" in done.stderr))
+        self.assertEqual(told, [(False, True), (True, False)])
+
+    def test_an_untrusted_projects_own_server_is_not_started(self):
+        self.put("server", "#!/bin/sh\ntouch started\n")
+        os.chmod(os.path.join(self.folder, "server"), 0o755)
+        editor = self.editor(lsp={"toy": {"command": "./server", "extensions": [".toy"]}})
+        self.assertIn("there is no tool named lsp", self.call(editor, "lsp", action="symbols", path="a.toy"))
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "started")))
+
     def test_where_the_user_is_asked_a_rename_asks_and_the_rest_does_not(self):
         done = support.run("--trust", cwd=self.folder, env=support.environment(HOME=self.home))
         self.assertEqual(done.returncode, 0, done.stderr)

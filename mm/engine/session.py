@@ -103,7 +103,7 @@ class Session:
         from mm.tools import registry
 
         if self._reaching is None:
-            self._reaching = registry.reaching(self._config, self.cwd)
+            self._reaching = registry.reaching(self._config, self.cwd, self.notices)
         if self.start_mcp_servers():
             self.mcp_servers.ready(cancel)
         self._list_tools(window)

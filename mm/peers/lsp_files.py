@@ -30,12 +30,13 @@ OPENED = "opened"
 
 
 class _File:
-    """An open file as the server knows it. `found` is the last list that was published about this text, or None, at `when`."""
+    """An open file as the server knows it. `found` is the last list that was published about this text, or None, at `when`;
+    `known` the last one about any text of the file."""
 
-    __slots__ = ("language", "text", "version", "found", "when")
+    __slots__ = ("language", "text", "version", "found", "when", "known")
 
-    def __init__(self, language, text, version):
-        self.language, self.text, self.version = language, text, version
+    def __init__(self, language, text, version, known=None):
+        self.language, self.text, self.version, self.known = language, text, version, known
         self.found, self.when = None, 0.0
 
 
@@ -94,7 +95,8 @@ class OpenFiles:
         self._server.tell("workspace/didChangeWatchedFiles", {"changes": told}, cancel)
 
     def diagnostics(self, uri: str, told, cancel: Cancel):
-        """What the server finds wrong with the file as it is now, a list; None where it says nothing in time.
+        """(found, is_new): the list of what the server finds wrong with the file. Not `is_new`: it reports nothing in time, and this
+        is what it reported before, None if it never did.
 
         `told` is what show() has just returned for it. What was published before may be old though the text is not: other files
         have changed since, perhaps. So the server is made to look again, in the one way that all heed: the file is closed and
@@ -103,14 +105,15 @@ class OpenFiles:
         if self._server.capabilities.get("diagnosticProvider"):
             report = self._server.ask("textDocument/diagnostic", {"textDocument": {"uri": uri}}, cancel)
             found = report.get("items") if isinstance(report, dict) else None
-            return found if isinstance(found, list) else []
+            return (found if isinstance(found, list) else []), True
         if told is None or (told == CHANGED and not self._names_versions):
             self._open_again(uri, cancel)
         file = self._files[uri]
         self._wait(lambda: self._quiet_at(file), self._patience, cancel)
-        if file.found is not None:
-            self._patience = PATIENCE
-        return file.found
+        if file.found is None:
+            return file.known, False
+        self._patience = PATIENCE
+        return file.found, True
 
     def catch_up(self, cancel: Cancel) -> bool:
         """Waits until the server has read what it was told, as far as that can be seen; returns whether there was anything.
@@ -131,13 +134,15 @@ class OpenFiles:
         named = isinstance(version, int)
         self._heard = path
         self._names_versions = self._names_versions or named
-        if file is not None and (version >= file.version if named else not self._names_versions):
-            file.found, file.when = found, time.monotonic()
+        if file is not None and named == self._names_versions:
+            file.known = found
+            if not named or version >= file.version:
+                file.found, file.when = found, time.monotonic()
 
-    def _open(self, uri, language, text, cancel):
+    def _open(self, uri, language, text, cancel, known=None):
         self._versions += 1
         with self._server.news:
-            self._files[uri] = _File(language, text, self._versions)
+            self._files[uri] = _File(language, text, self._versions, known)
         self._unread.add(uri)
         self._server.tell("textDocument/didOpen", {"textDocument": {
             "uri": uri, "languageId": language, "version": self._versions, "text": text}}, cancel)
@@ -158,7 +163,7 @@ class OpenFiles:
         if not self._names_versions:  # what it says of the closing must not be taken for what it says of the opening
             path = uris.to_path(uri)
             self._wait(lambda: 0 if self._heard == path else None, CLOSING, cancel)
-        self._open(uri, file.language, file.text, cancel)
+        self._open(uri, file.language, file.text, cancel, file.known)
 
     def _quiet_at(self, file):
         """When what was published about the file will be complete; None while there is nothing."""

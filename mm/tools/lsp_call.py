@@ -33,6 +33,7 @@ NO_SYMBOLS = "[lsp: %s finds no symbols in %s]"
 NOT_FOUND = '[lsp: nothing is named like "%s"]'
 NO_PROBLEMS = "[lsp: %s finds no problems in %s]"
 NO_DIAGNOSTICS = "[lsp: no diagnostics yet from %s]"
+NOTHING_NEW = "[%s reports nothing new: this is what it reported before]"
 MAYBE_MORE = "[%s is still indexing: there may be more]"
 NO_CHANGE = '[lsp: %s changes nothing to rename "%s"]'
 WOULD_RENAME = "rename %s to %s: %s"
@@ -99,12 +100,13 @@ class _Call:
 
     def _diagnostics(self):
         self._open()
-        found = self._server.files.diagnostics(self._uri, self._told, self._cancel)
+        found, is_new = self._server.files.diagnostics(self._uri, self._told, self._cancel)
         if found is None:
             return NO_DIAGNOSTICS % self._server.name
         lines, path = Lines(self._server.files.text(self._uri)), lsp_answers.shown_path(self._uri, self._servers.root)
         text = lsp_answers.diagnostics(found, path, lambda position: lines.place(lines.offset(position, self._server.encoding)))
-        return text or NO_PROBLEMS % (self._server.name, self.place.given)
+        text = text or NO_PROBLEMS % (self._server.name, self.place.given)
+        return text if is_new else "%s\n%s" % (text, NOTHING_NEW % self._server.name)
 
     def _find(self):
         found, notes, refusals = [], [], []

@@ -25,7 +25,7 @@ def built_in(config, skills=(), can_ask: bool = True) -> tuple:
     return tuple(tool for tool in tools if tool.name not in config.tools_disabled)
 
 
-def reaching(config, cwd: str) -> tuple:
+def reaching(config, cwd: str, notices=None) -> tuple:
     """The tools that other programs stand behind, where there is such a program: other agents, language servers."""
     tools = []
     if config.agents:
@@ -35,7 +35,7 @@ def reaching(config, cwd: str) -> tuple:
     if config.lsp is not False:
         from mm.tools import lsp
 
-        tools.append(lsp.tool(config, cwd, os.environ))
+        tools.append(lsp.tool(config, cwd, os.environ, notices))
     return tuple(tool for tool in tools if tool and tool.name not in config.tools_disabled)
 
 

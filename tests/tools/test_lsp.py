@@ -240,6 +240,17 @@ class Diagnostics(LspTest):
                 self.assertEqual(self.ask("diagnostics", path="c.toy"), clean)
                 self.space.close()
 
+    def test_a_list_that_stays_the_same_is_known(self):
+        self.limit(lsp_files, PATIENCE=0.3)
+        self.put("c.toy", "bad\n")
+        self.serve(only_news=True)
+        bad = "c.toy:1:1 error: bad word [7]"
+        self.assertEqual(self.ask("diagnostics", path="c.toy"), bad)
+        self.put("c.toy", "bad \n")
+        first, second = self.ask("diagnostics", path="c.toy").split("\n")
+        self.assertEqual(first, bad)
+        self.assertRegex(second, r"^\[python\S* reports nothing new: this is what it reported before\]$")
+
     def test_none_in_time_is_said(self):
         self.limit(lsp_files, PATIENCE=0.3, FIRST_PATIENCE=0.3)
         self.put("c.toy", "bad\n")
@@ -497,7 +508,9 @@ class Hostile(LspTest):
         self.assertEqual(self.define(), "[lsp: %s did not answer in 0.3 s]" % self.name)
 
     def test_a_server_that_cannot_be_started(self):
-        broken = self.put("server", "no program")
+        broken = os.path.join(support.scratch_folder(), "server")
+        with open(broken, "w") as file:
+            file.write("no program")
         os.chmod(broken, 0o755)
         self.space = self.new_space(lsp={"toy": {"command": broken, "extensions": [".toy"]}})
         self.tool = lsp.tool(self.space.config, self.folder, {"PATH": os.defpath})
@@ -557,10 +570,17 @@ class Hostile(LspTest):
 
 class TheTool(LspTest):
     def offered(self, environ=None, **overrides):
-        return lsp.tool(config.load(self.folder, {"HOME": self.path("home")}, None, overrides), self.folder, environ or {"PATH": self.path("bin")})
+        return lsp.tool(config.load(self.folder, {"HOME": self.path("home")}, None, overrides), self.folder, environ or {"PATH": self.programs})
+
+    def setUp(self):
+        super().setUp()
+        self.programs = support.scratch_folder()
 
     def program(self, name):
-        os.chmod(self.put("bin/" + name, "#!/bin/sh\n"), 0o755)
+        path = os.path.join(self.programs, name)
+        with open(path, "w") as file:
+            file.write("#!/bin/sh\n")
+        os.chmod(path, 0o755)
 
     def test_only_where_the_folder_has_a_language_with_a_server(self):
         self.program("pylsp")
@@ -570,7 +590,9 @@ class TheTool(LspTest):
         self.assertIsNone(self.offered({"PATH": self.path("elsewhere")}))
         self.assertIsNone(self.offered(lsp=False))
         self.put("b.go", "")
-        self.assertIsNone(self.offered({"PATH": "bin"}))  # the project's own program
+        os.chmod(self.put("bin/gopls", "#!/bin/sh\n"), 0o755)
+        for path in ("bin", self.path("bin")):  # the project's own program
+            self.assertIsNone(self.offered({"PATH": path}))
 
     def test_without_yolo_only_in_a_trusted_folder(self):
         self.program("pylsp")
@@ -584,7 +606,7 @@ class TheTool(LspTest):
         sub = self.path("sub")
         self.put("sub/a.py", "")
         settings = config.load(self.folder, {"HOME": self.path("home")}, None, {"yolo": False})
-        self.assertIsNone(lsp.tool(settings, sub, {"PATH": self.path("bin"), "HOME": self.path("home")}))
+        self.assertIsNone(lsp.tool(settings, sub, {"PATH": self.programs, "HOME": self.path("home")}))
 
     def test_it_is_small(self):
         self.assertLessEqual(len(json.dumps(registry.to_wire([self.tool])[0], ensure_ascii=False, separators=(",", ":"))), 900)

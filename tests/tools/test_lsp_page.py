@@ -20,7 +20,7 @@ TEXTS = {
     lsp_call.NOT_HERE: ("<symbol>", "<file>"), lsp_call.NO_SYMBOLS: ("<server>", "<file>"), lsp_call.NOT_FOUND: ("<query>",),
     lsp_call.NOTHING: ("<server>", "<definition, use or description>", "<symbol>", "<file>"), lsp_call.NO_PROBLEMS: ("<server>", "<file>"),
     lsp_call.NOT_THERE.replace("%d", "%s"): ("<symbol>", "<line>", "<file>", "<lines>"), lsp_call.NO_DIAGNOSTICS: ("<server>",),
-    lsp_call.MAYBE_MORE: ("<server>",), lsp_call.NO_CHANGE: ("<server>", "<symbol>"), lsp.NOT_ON_PATH: ("<language>", "<program>"),
+    lsp_call.MAYBE_MORE: ("<server>",), lsp_call.NOTHING_NEW: ("<server>",), lsp.WAITS: ("<server>",), lsp_call.NO_CHANGE: ("<server>", "<symbol>"), lsp.NOT_ON_PATH: ("<language>", "<program>"),
     lsp_call.WOULD_RENAME: ("foo", "bar", "14 places in 5 files"), lsp_call.RENAMED: ("foo", "bar", "14 places in 5 files"),
     language_servers.NO_SERVER: ("<extension> files", "<language> (<server>), …"),
     "[lsp: %s]" % language_servers.OFF: ("<server>", language_servers.FAILURES), "[lsp: %s]" % client.INDEXING: ("<server>",),
