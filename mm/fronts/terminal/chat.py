@@ -60,7 +60,6 @@ class Chat:
         stopping.heed(self._keyboard.redraw)
         try:
             self._greet(demo)
-            self.session.start_servers()
             if self.session.messages:
                 commands.show_end(self)
             if question:
@@ -161,6 +160,7 @@ class Chat:
         self._cancel.cancel()
         self._desk.settle(GOODBYE)
         self.session.end()
+        self.agent.close()
         child.end_all()
         log.flush(GOODBYE)
 

@@ -150,7 +150,6 @@ def _load(chat, rest: str) -> None:
     session = load(chat.agent, kept[int(rest) - 1].id, chat.session.cwd)
     chat.session.end()
     chat.session = session
-    session.start_servers()
     show_end(chat)
 
 
