@@ -51,6 +51,8 @@ _BLANKS = re.compile("[ \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]{%d,}" % (MO
 _EMPTY_LINES = re.compile("\n(?:[ \t]*\n){%d,}" % (MOST_EMPTY_LINES + 1))
 _MAY_HOLD_MARKS = re.compile("[^\x00-\x7f]{%d,}" % (MOST_MARKS + 1))
 
+_MARKUP = re.compile(r"[\[\]<>`]")
+
 
 def clean(text: str) -> str:
     """`text` without escape sequences and control characters; lines and tabs stay."""
@@ -185,6 +187,11 @@ _EMBEDDED = re.compile(
 def without_images(text: str) -> str:
     """Markdown of others without all that an editor would load: a picture's address tells its server who reads."""
     return _EMBEDDED.sub(lambda found: "!\\" if found[0] == "!" else "&lt;", text)
+
+
+def literal(line: str) -> str:
+    """A line that stays what it is where Markdown is read: what may be markup in it is escaped."""
+    return _MARKUP.sub(r"\\\g<0>", line)
 
 
 def one_line(text: str, limit: int = TITLE_LIMIT) -> str:

@@ -67,10 +67,14 @@ class Vanished(unittest.TestCase):
 
 @unittest.skipUnless(sys.platform == "linux", "needs prlimit and /proc")
 class NoMoreThreads(unittest.TestCase):
-    def test_prompts_are_refused_and_the_line_goes_on_afterwards(self):
+    def test_requests_are_refused_and_the_line_goes_on_afterwards(self):
         import resource
 
-        with ModelServer([{"hang": True}]) as server, Client("--url", server.url, "--model", "m") as editor:
+        config = os.path.join(support.scratch_folder(), "config.json")
+        with open(config, "w") as file:
+            file.write('{"sessions": {"enabled": true}}')
+        options = "--url", "--model", "m", "--config", config
+        with ModelServer([{"hang": True}]) as server, Client(options[0], server.url, *options[1:]) as editor:
             editor.initialize()
             session = editor.new_session()
             running = editor.start_prompt(session, "one")
@@ -83,9 +87,14 @@ class NoMoreThreads(unittest.TestCase):
             resource.prlimit(pid, resource.RLIMIT_AS, (size + (7 << 20), limits[1]))
             more = [editor.start_prompt(session, "more") for _ in range(30)]
             refused = editor.message(lambda message: "error" in message)
+            load = editor.start("session/load", {"sessionId": "other", "cwd": editor.cwd, "mcpServers": []})
+            not_loaded = editor.answer(load)
+            lost = editor.answer(editor.start_prompt("other", "go"))
             resource.prlimit(pid, resource.RLIMIT_AS, limits)
             self.assertIn(refused["id"], more)
             self.assertEqual(refused["error"]["message"], "Internal error: the system lets mm start no more threads")
+            self.assertEqual(not_loaded["error"]["message"], refused["error"]["message"])
+            self.assertIn("unknown session", lost["error"]["message"])
             editor.request("authenticate", {})  # all of them have been read
             editor.cancel(session)
             for prompt in [running] + more:

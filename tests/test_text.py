@@ -114,6 +114,10 @@ class Tables(unittest.TestCase):
     def test_titles_are_one_line(self):
         self.check(text.one_line, ONE_LINE)
 
+    def test_a_literal_line_is_no_markup(self):
+        self.check(text.literal, [("⚠️ plain * line: mm --trust", "⚠️ plain * line: mm --trust"),
+                                  ("![x](http://h) `a` <b>", "!\\[x\\](http://h) \\`a\\` \\<b\\>"), ("", "")])
+
     def test_sizes(self):
         self.check(text.size, SIZES)
 

@@ -94,7 +94,7 @@ class Untrusted(unittest.TestCase):
         write(folders.project_file, {"hooks": {"preToolCall": [{"command": "./guard.sh"}]}})
         loaded = folders.load()
         self.assertEqual((loaded.hooks, loaded.hooks_wait), ({}, True))
-        self.assertEqual(loaded.warnings[1:], ("⚠️ the hooks of this folder are not trusted and do not run: mm --trust",))
+        self.assertEqual(loaded.warnings, ("⚠️ the hooks of this folder are not trusted and do not run: mm --trust",))
         trust_project(folders)
         loaded = folders.load()
         self.assertEqual((len(loaded.hooks["preToolCall"]), loaded.hooks_wait, loaded.warnings), (1, False, ()))

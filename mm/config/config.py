@@ -221,12 +221,14 @@ class _Reading:
         taken, ignored = trust.admit(given, self._values, self._folder)
         self._untrusted_skills_dirs = tuple(taken.get("skills.dirs", ())[len(self._values["skills.dirs"]):])
         path = config_file.shown(self._project, 4096)
+        self._hooks_wait = any(given.get("hooks", {}).values())
+        if self._hooks_wait:
+            ignored.remove("hooks")  # they have a line of their own
         if ignored:
             verb = "has" if standing == trust.CHANGED else "is"
             self._warnings.append("%s %s %s, ignored: %s (mm --trust takes them)"
                                   % (path, verb, standing, ", ".join(ignored)))
-        if any(given.get("hooks", {}).values()):
-            self._hooks_wait = True
+        if self._hooks_wait:
             self._warnings.append(HOOKS_WAIT)
         return taken
 

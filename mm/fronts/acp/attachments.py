@@ -8,32 +8,63 @@ from __future__ import annotations
 
 import os
 import re
+from collections import namedtuple
 from urllib.parse import unquote
 
 from mm import spelling
 from mm.fronts.mentions import attachments, mentioned_paths
+from mm.text import one_line, plural
 
 _FILE_LINK = re.compile(r"file://(?:localhost)?(?=/)", re.IGNORECASE)
 _LINES = re.compile(r"#L(\d+)(?:[:-]L?(\d+))?$")
 
 
-def flatten(blocks: list, cwd: str):
-    """(text, attached, ignored): the prompt's text, the absolute paths of its `@path`s, the kinds of blocks left out.
+# A prompt as the model reads it: its text; the absolute paths of its `@path`s; the types of blocks that were ignored; and the line
+# that tells the user what was not sent, None if all was.
+Flattened = namedtuple("Flattened", "text attached ignored left_out")
 
-    `blocks`: the prompt's content blocks, dicts with a "type". `cwd`: the session's folder, absolute.
-    """
-    parts, ignored = [], []
+LEFT_OUT = "%s %s not sent: mm reads text and files on disk."
+NAMES_SHOWN, NAME_LENGTH = 5, 100
+
+
+def flatten(blocks: list, cwd: str) -> Flattened:
+    """`blocks`: the prompt's content blocks, dicts with a "type". `cwd`: the session's folder, absolute."""
+    parts, texts, ignored = [], [], []
     for block in blocks:
         kind = block.get("type")
         if kind == "text" and isinstance(block.get("text"), str):
+            texts.append(block["text"])
             parts.append(block["text"])
         elif kind == "resource_link" and isinstance(block.get("uri"), str):
             parts.append("\n[attached file: %s]" % link_path(block["uri"]))
-        elif str(kind) not in ignored:
-            ignored.append(str(kind))
-    text = "".join(parts)
-    attached = mentioned_paths("".join(block["text"] for block in blocks if _is_text(block)), cwd)
-    return text + attachments(attached), attached, ignored
+        else:
+            ignored.append(block)
+    attached = mentioned_paths("".join(texts), cwd)
+    parts.append(attachments(attached))
+    kinds = list(dict.fromkeys(str(block.get("type")) for block in ignored))
+    return Flattened("".join(parts), attached, kinds, _left_out(ignored, attached))
+
+
+def _left_out(blocks: list, attached: list):
+    """The line about blocks that the model does not get; a file that the text mentions too is not missing."""
+    counts, names = {}, []
+    for block in blocks:
+        resource = block.get("resource")
+        uri = resource.get("uri") if block.get("type") == "resource" and isinstance(resource, dict) else None
+        if isinstance(uri, str):
+            path = link_path(uri)
+            if path not in attached:
+                names.append(one_line(path, NAME_LENGTH))
+        else:
+            noun = {"image": "image", "audio": "recording"}.get(str(block.get("type")), "block")
+            counts[noun] = counts.get(noun, 0) + 1
+    if len(names) > NAMES_SHOWN:
+        names[NAMES_SHOWN - 1:] = ["%d more files" % (len(names) - NAMES_SHOWN + 1)]
+    parts = [plural(count, noun) + (" of another type" if noun == "block" else "") for noun, count in counts.items()] + names
+    if not parts:
+        return None
+    shown = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    return LEFT_OUT % (shown, "was" if sum(counts.values()) + len(names) == 1 else "were")
 
 
 def link_path(uri: str) -> str:
@@ -63,7 +94,3 @@ def _existing(path: str):
         if os.path.lexists(candidate):
             return candidate
     return None
-
-
-def _is_text(block: dict) -> bool:
-    return block.get("type") == "text" and isinstance(block.get("text"), str)

@@ -12,32 +12,56 @@ from mm.wire.peer import INTERNAL_ERROR, INVALID_PARAMS, Closed
 
 COMMANDS_DELAY = 0.05  # seconds; some clients drop what follows the answer to session/new too closely
 NO_THREAD = "the system lets mm start no more threads"
+UNKNOWN = "unknown session %s"
 REPLAYED = "[acp] session %s loaded from %s: %d message(s) replayed"
+SERVERS_IGNORED = "the editor's MCP servers are not used (%d): mm starts those of its own configuration."
 
 
 class OpenSession:
-    """`session` is the engine's, None until opened() or as long as it loads; prompts that come meanwhile wait."""
+    """`session` is the engine's; None until opened(), and if it cannot be loaded. Prompts that come while it loads wait.
 
-    def __init__(self, server, session_id: str):
+    `supports_forms`: whether the client can show a form. `servers`: how many MCP servers it sent, which mm ignores.
+    """
+
+    def __init__(self, session_id: str, peer, agent, supports_forms: bool, servers: int):
         self.id = session_id
         self.session = None
-        self.peer = server.peer
-        self.supports_forms = server.supports_forms
-        self._server, self._agent = server, server.agent
+        self.peer, self.agent, self.supports_forms = peer, agent, supports_forms
+        self._servers = servers
         self._lock = threading.Lock()
         self._announcing = threading.Lock()
         self._ready = False
+        self._replaced = None  # the OpenSession that has this id again because this one could not be loaded
         self._requests = set()  # its prompts and its loading, until their threads are done with them
-        self._waiting = []  # prompts that came while it loads, as _start() takes them
+        self._parked = []  # (request, blocks) of the prompts that came while it loads
         self._announced = self._warned = False
 
     def opened(self, session) -> None:
-        """From now on prompts can run; `session` None: they are told that there is no such session."""
+        """From now on prompts can run; the parked ones do, before any that comes now."""
+        from mm.config.config import HOOKS_WAIT
+
+        for warning in self.agent.config.warnings:
+            if warning != HOOKS_WAIT:  # which is said before the answer
+                session.notices.add(warning)
+        if self._servers:
+            session.notices.add(SERVERS_IGNORED % self._servers)
+        self.session = session
         with self._lock:
-            self.session, self._ready = session, True
-            waiting, self._waiting = self._waiting, []
-        for prompt in waiting:
+            self._ready = True
+            parked = [(request, blocks, self.agent.queue.ticket()) for request, blocks in self._parked]
+        for prompt in parked:
             self._start(*prompt)
+
+    def _give_way(self, replaced) -> None:
+        """The session cannot be loaded: `replaced`, which has its id again, takes the prompts; None: there is no session."""
+        with self._lock:
+            self.session, self._ready, self._replaced = None, True, replaced
+            for request, blocks in self._parked:
+                self._requests.discard(request)
+                if replaced:
+                    replaced.prompt(request, blocks)
+        for request, _ in [] if replaced else self._parked:
+            self._refuse(request, UNKNOWN % self.id)
 
     def update(self, body: dict) -> None:
         self.peer.notify("session/update", {"sessionId": self.id, "update": body})
@@ -49,6 +73,7 @@ class OpenSession:
         timer.start()
 
     def announce(self) -> None:
+        """Sends the list of commands, once."""
         with self._announcing:  # held while sending: whoever comes second must find them sent
             if self._announced:
                 return
@@ -64,8 +89,8 @@ class OpenSession:
                 pass
 
     def warn(self) -> None:
-        """Says in front of the first answer that the hooks which the user may rely on do not guard; once."""
-        if self._agent.config.hooks_wait and not self._warned:
+        """Says before the first answer that the hooks which the user may rely on do not guard; once."""
+        if self.agent.config.hooks_wait and not self._warned:
             self._warned = True
             from mm.config.config import HOOKS_WAIT
             from mm.fronts.acp import updates
@@ -78,63 +103,83 @@ class OpenSession:
             return not all(request.answered for request in self._requests)
 
     def prompt(self, request, blocks: list) -> None:
-        """Takes a place in the line and answers the request from a thread of its own."""
-        prompt = request, blocks, self._agent.queue.ticket()
+        """Answers the request from a thread of its own, in its turn."""
         with self._lock:
-            self._requests.add(request)
             if not self._ready:
-                self._waiting.append(prompt)
+                self._requests.add(request)
+                self._parked.append((request, blocks))
                 return
-        self._start(*prompt)
+            opened = self.session is not None
+            if opened:
+                self._requests.add(request)
+                ticket = self.agent.queue.ticket()  # here, because the line is in the order of arrival
+        if opened:
+            self._start(request, blocks, ticket)
+        elif self._replaced:
+            self._replaced.prompt(request, blocks)
+        else:
+            self._refuse(request, UNKNOWN % self.id)
 
     def _start(self, request, blocks: list, ticket) -> None:
         try:
-            threading.Thread(target=self._run, args=(request, blocks, ticket), daemon=True).start()
+            threading.Thread(target=self._answer, args=(request, blocks, ticket), daemon=True).start()
         except RuntimeError:
-            ticket.leave()  # else nobody behind it would ever have a turn
+            ticket.leave()  # else nobody after it would ever have a turn
             self._done_with(request)
-            request.fail(INTERNAL_ERROR, "Internal error: " + NO_THREAD, {"error": NO_THREAD})
+            _fail_without_thread(request)
 
-    def load(self, request, cwd: str, replaced) -> None:
-        """Loads and replays the session in a thread of its own; `replaced` is the OpenSession that had its id, or None."""
-        self._requests.add(request)
-        threading.Thread(target=self._load, args=(request, cwd, replaced), daemon=True).start()
+    def _answer(self, request, blocks: list, ticket) -> None:
+        from mm.fronts.acp import prompting
 
-    def _load(self, request, cwd: str, replaced) -> None:
-        from mm.conversation.store import SessionError
-
-        session = None
         try:
-            session = self._agent.load_session(self.id, cwd)
-            self.session = session
-            self._replay(session)
+            prompting.answer(self, request, blocks, ticket)
+        finally:
+            ticket.leave()
+            self._done_with(request)
+
+    def load(self, request, cwd: str, replaced, put_back) -> None:
+        """Loads and replays the session in a thread of its own.
+
+        `replaced` is the OpenSession that had its id, or None; `put_back()` gives it the id again if the loading fails.
+        """
+        self._requests.add(request)
+        try:
+            threading.Thread(target=self._load, args=(request, cwd, replaced, put_back), daemon=True).start()
+        except RuntimeError:
+            put_back()
+            _fail_without_thread(request)
+
+    def _load(self, request, cwd: str, replaced, put_back) -> None:
+        from mm.conversation.store import SessionError
+        from mm.fronts.acp import prompting
+
+        try:
+            self.session = self.agent.load_session(self.id, cwd)
+            self._replay(self.session)
             request.answer({})
-        except SessionError as problem:
-            self._server.put_back(self.id, replaced)
-            self._refuse(request, str(problem))
+            self.opened(self.session)
+            if replaced:
+                replaced.session.end()  # nobody can reach it any more, and its servers would run on
         except Closed:
             pass
+        except SessionError as problem:
+            put_back()  # before the answer: the client may load it anew as soon as it has that
+            self._refuse(request, str(problem))
+            self._give_way(replaced)
         except Exception:
             log.traceback()
-            self._server.put_back(self.id, replaced)
-            session = None
-            from mm.fronts.acp import prompting
-
+            put_back()
             prompting.fail(request, prompting.BUG)
-        finally:
-            self.opened(session)
-            self._done_with(request)
-        if session and replaced and replaced.session:
-            replaced.session.end()  # nobody can reach it any more, and its servers would run on
+            self._give_way(replaced)
+        self._done_with(request)
 
     def _replay(self, session) -> None:
         from mm.events import PlanChanged
         from mm.fronts.acp import replay, updates
         from mm.tools import registry
 
-        messages = session.messages
-        self._agent.number_above(replay.highest_ref(messages))
-        config = self._agent.config
+        messages, config = session.messages, self.agent.config
+        self.agent.number_above(replay.highest_ref(messages))
         tools = registry.built_in(config, session.skills()) + registry.reaching(config, session.cwd)
         for update in replay.updates(messages, tools):
             self.update(update)
@@ -155,8 +200,8 @@ class OpenSession:
             request.cancel.cancel()
 
     def end(self) -> list:
-        """The process ends: takes leave of the servers, and tells the hooks, if there are any, in the thread that is returned: one
-        session's must not cost the others their time."""
+        """The process ends: takes leave of the servers, and tells the hooks, if there are any, in the thread that is
+        returned: one session's must not cost the others their time."""
         session = self.session
         if not (session and session.hooks and session.hooks.present("sessionEnd")):
             return []
@@ -164,18 +209,10 @@ class OpenSession:
         thread.start()
         return [thread]
 
-    def _run(self, request, blocks: list, ticket) -> None:
-        from mm.fronts.acp import prompting
-
-        try:
-            if self.session is None:
-                self._refuse(request, "unknown session %s" % self.id)
-            else:
-                prompting.answer(self, self._agent, request, blocks, ticket)
-        finally:
-            ticket.leave()
-            self._done_with(request)
-
     def _done_with(self, request) -> None:
         with self._lock:
             self._requests.discard(request)
+
+
+def _fail_without_thread(request) -> None:
+    request.fail(INTERNAL_ERROR, "Internal error: " + NO_THREAD, {"error": NO_THREAD})

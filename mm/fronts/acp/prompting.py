@@ -7,25 +7,26 @@ from mm.cancel import Cancelled
 from mm.engine.turn import CANCELLED, END_TURN, run_turn
 from mm.events import REJECT, UNAVAILABLE, FormAnswer, Permission, Text, Thought, Waiting, WindowUse
 from mm.fronts.acp import attachments, commands, updates
-from mm.text import Cleaner
+from mm.text import Cleaner, literal
 from mm.wire.peer import INTERNAL_ERROR, Closed, RemoteError
 
 TURN_DONE = "[acp] turn done: %d command(s) · %d file op(s) · %d skill(s)"
 BUG = "a bug in mm, its traceback is in the log"
+SIGN = "⚠️"
 NOTHING_TO_SAY = "The prompt holds nothing that mm can read: it takes text and links to files."
 
 
-def answer(client, agent, request, blocks: list, ticket) -> None:
-    """Answers the prompt `request` exactly once. `client` is the open session on its connection.
+def answer(open_session, request, blocks: list, ticket) -> None:
+    """Answers the prompt `request` of the OpenSession exactly once.
 
     Waits for the process's turn with `ticket`; the answer goes out before the next turn may begin.
     """
     try:
-        client.announce()
+        open_session.announce()
         with ticket.turn(request.cancel):
-            _answer_in_turn(client, agent, request, blocks)
+            _answer_in_turn(open_session, request, blocks)
     except Cancelled:
-        request.answer(_result(client.session, CANCELLED))
+        request.answer(_result(open_session.session, CANCELLED))
     except Closed:
         pass
     except Exception:
@@ -33,23 +34,23 @@ def answer(client, agent, request, blocks: list, ticket) -> None:
         fail(request, BUG)
 
 
-def _answer_in_turn(client, agent, request, blocks: list) -> None:
-    session, cancel = client.session, request.cancel
-    text = _flatten(session, blocks)
-    front = _Front(client, agent.config.acp_thoughts, cancel)
+def _answer_in_turn(open_session, request, blocks: list) -> None:
+    session, agent, cancel = open_session.session, open_session.agent, request.cancel
+    prompt = _flattened(session, blocks)
+    front = _Front(open_session, cancel)
     stop_reason, error = END_TURN, None
-    command = commands.named(text)
-    if not text.strip():
-        client.update(updates.chunk(NOTHING_TO_SAY))
+    command = commands.named(prompt.text)
+    if not prompt.text.strip():
+        open_session.update(updates.chunk(NOTHING_TO_SAY))
     elif command:
-        stop_reason = _run_command(client, command, agent, front, cancel)
+        stop_reason = _run_command(open_session, command, front, cancel)
     else:
-        client.warn()
-        outcome = run_turn(agent, session, commands.with_skills(text, session.skills()), front, cancel)
+        open_session.warn()
+        outcome = run_turn(agent, session, commands.with_skills(prompt.text, session.skills()), front, cancel)
         stop_reason, error = outcome.stop_reason, outcome.error
         log.line(TURN_DONE % (outcome.commands, outcome.file_operations, outcome.skills))
         if not error and stop_reason != CANCELLED:
-            _tell_news(client, agent)
+            _tell_below(open_session, prompt.left_out)
     used = session.meter.shown(session.messages) if session.meter else 0
     front.emit(WindowUse(used, agent.window.size))
     if error:
@@ -57,30 +58,41 @@ def _answer_in_turn(client, agent, request, blocks: list) -> None:
     request.answer(_result(session, stop_reason))
 
 
-def _tell_news(client, agent) -> None:
-    """What has become known of the model's window, below the answer and not in the history: the log is hidden in most editors."""
-    for line in agent.window.news():
-        client.update(updates.chunk("\n\n" + line))
+def _tell_below(open_session, left_out) -> None:
+    """What the user should know and the log alone would hide, below the answer and not in the history.
+
+    `left_out` is about this prompt; all else is said once a session.
+    """
+    session = open_session.session
+    for line in open_session.agent.window.news():
+        session.notices.add(line)
+    lines = ([left_out] if left_out else []) + session.notices.take()
+    if lines:
+        open_session.update(updates.chunk("".join("\n\n" + _signed(literal(line)) for line in lines)))
 
 
-def _run_command(client, command: str, agent, front, cancel) -> str:
+def _signed(line: str) -> str:
+    return line if line.startswith(SIGN) else "%s %s" % (SIGN, line)
+
+
+def _run_command(open_session, command: str, front, cancel) -> str:
     """Executes a slash command and answers with its line; returns the stop reason."""
     try:
-        line = commands.run(command, agent, client.session, front, cancel)
+        line = commands.run(command, open_session.agent, open_session.session, front, cancel)
     except Cancelled:
         return CANCELLED
-    client.update(updates.chunk(line))
+    open_session.update(updates.chunk(line))
     return END_TURN
 
 
-def _flatten(session, blocks: list) -> str:
-    """The prompt's text; what was attached and what was left out is logged."""
-    text, attached, ignored = attachments.flatten(blocks, session.cwd)
-    for path in attached:
+def _flattened(session, blocks: list):
+    """The prompt, an attachments.Flattened; what was attached and what was ignored is logged."""
+    prompt = attachments.flatten(blocks, session.cwd)
+    for path in prompt.attached:
         log.line("[acp] session %s: attached %s" % (session.id, path))
-    if ignored:
-        log.line("[acp] session %s: ignored %s block(s)" % (session.id, ", ".join(ignored)))
-    return text
+    if prompt.ignored:
+        log.line("[acp] session %s: ignored %s block(s)" % (session.id, ", ".join(prompt.ignored)))
+    return prompt
 
 
 def _result(session, stop_reason: str) -> dict:
@@ -99,9 +111,10 @@ def fail(request, line: str) -> None:
 class _Front:
     """The editor as the engine sees it (mm.events)."""
 
-    def __init__(self, client, thoughts: bool, cancel):
-        self._client, self._peer, self._thoughts, self._cancel = client, client.peer, thoughts, cancel
-        self._chunk_line = updates.ChunkLine(client.session.id)
+    def __init__(self, open_session, cancel):
+        self._open_session, self._peer, self._cancel = open_session, open_session.peer, cancel
+        self._thoughts = open_session.agent.config.acp_thoughts
+        self._chunk_line = updates.ChunkLine(open_session.id)
         self._streaming, self._cleaner = Text, Cleaner()
 
     def emit(self, event) -> None:
@@ -114,7 +127,7 @@ class _Front:
                 self._stream(self._cleaner.feed(event.text))
             elif kind is not Waiting:
                 self._end_stream()
-                self._client.update(updates.update(event))
+                self._open_session.update(updates.update(event))
         except Closed:
             self._cancel.cancel()  # nobody is left to work for
 
@@ -127,14 +140,14 @@ class _Front:
                 self._peer.send_encoded(self._chunk_line.encode(piece))
         elif self._thoughts:
             for piece in updates.pieces(text):
-                self._client.update(updates.update(Thought(piece)))
+                self._open_session.update(updates.update(Thought(piece)))
 
     def _end_stream(self) -> None:
         self._stream(self._cleaner.rest())
 
     def ask(self, permission: Permission, cancel) -> str:
         try:
-            params = updates.permission_request(self._client.session.id, permission)
+            params = updates.permission_request(self._open_session.id, permission)
             return updates.chosen_option(self._peer.request("session/request_permission", params, cancel))
         except (RemoteError, Closed):
             return REJECT
@@ -143,6 +156,6 @@ class _Front:
         from mm.fronts.acp import forms
 
         try:
-            return forms.ask(self._client.session.id, form, self._client.supports_forms, self._peer.request, cancel)
+            return forms.ask(self._open_session.id, form, self._open_session.supports_forms, self._peer.request, cancel)
         except (RemoteError, Closed):
             return FormAnswer(UNAVAILABLE)

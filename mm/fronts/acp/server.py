@@ -76,7 +76,7 @@ class Server:
         self.peer = Peer(read, write, self._serve, self._notified, trace=trace)
         self.peer.on_close(self._client_is_gone)
         self._closing = False
-        self.supports_forms = False
+        self._supports_forms = False
         self._sessions = {}
         self._methods = {
             "initialize": self._initialize,
@@ -105,12 +105,12 @@ class Server:
         """Cancels every prompt and lets it answer, ends every child; takes a second, and two more each for hooks that hang
         and for MCP servers that stay."""
         self._closing = True
-        clients = list(self._sessions.values())
-        for client in clients:
-            client.cancel()
+        open_sessions = list(self._sessions.values())
+        for open_session in open_sessions:
+            open_session.cancel()
         self.peer.flush(GOODBYE)
         self.peer.close()
-        for thread in [thread for client in clients for thread in client.end()]:
+        for thread in [thread for open_session in open_sessions for thread in open_session.end()]:
             thread.join()
         if self._agent:
             self._agent.close()
@@ -137,17 +137,17 @@ class Server:
 
     def _notified(self, method: str, params) -> None:
         if method == "session/cancel":
-            client = self._session_or_none(params.get("sessionId"))
-            if client:
-                client.cancel()
+            open_session = self._session_or_none(params.get("sessionId"))
+            if open_session:
+                open_session.cancel()
 
     def _initialize(self, request) -> None:
         params, info = request.params, request.params.get("clientInfo")
         info = info if isinstance(info, dict) else {}
-        self.supports_forms = supports_forms(params.get("clientCapabilities"))
+        self._supports_forms = supports_forms(params.get("clientCapabilities"))
         log.line("[acp] client %s %s, protocol %s, elicitation(form)=%s" % (
             info.get("name", "unknown"), info.get("version", "unknown"), params.get("protocolVersion"),
-            "true" if self.supports_forms else "false",
+            "true" if self._supports_forms else "false",
         ))
         agent_info = {"name": self.config.acp_name, "version": "v" + __version__}
         if self.config.acp_title:
@@ -162,47 +162,48 @@ class Server:
         self._heed_signals()
 
     def _new_session(self, request) -> None:
-        cwd = _folder(request.params)
+        cwd, servers = _folder(request.params), _servers(request.params)
         session = self.agent.new_session(cwd)
-        client = self._open(session.id)
-        client.opened(session)
-        log.line("[acp] session %s: new, %s, %d MCP server(s) ignored" % (session.id, cwd, _servers(request.params)))
+        open_session = self._open(session.id, servers)
+        open_session.opened(session)
+        log.line("[acp] session %s: new, %s, %d MCP server(s) ignored" % (session.id, cwd, servers))
         request.answer({"sessionId": session.id})
-        client.announce_soon()
+        open_session.announce_soon()
 
     def _load_session(self, request) -> None:
         """Loads in a thread of its own; prompts for the session that come meanwhile wait for it."""
         session_id, cwd = request.params.get("sessionId"), _folder(request.params)
         if not isinstance(session_id, str):
             raise _invalid("sessionId", "must be a string, got %s" % _shown(session_id))
-        client = self._session_or_none(session_id)
-        if client and client.busy():
+        replaced = self._sessions.get(session_id)
+        if replaced and replaced.busy():
             raise unknown(session_id, "a turn is running")
-        self._open(session_id).load(request, cwd, replaced=client)
 
-    def _open(self, session_id: str):
-        """A new place for a session on this connection."""
+        def put_back() -> None:
+            if replaced:
+                self._sessions[session_id] = replaced
+            else:
+                self._sessions.pop(session_id, None)
+
+        self._open(session_id, _servers(request.params)).load(request, cwd, replaced, put_back)
+
+    def _open(self, session_id: str, servers: int):
+        """A new OpenSession under this id; `servers`: how many MCP servers the client sent with the request."""
         from mm.fronts.acp.open_session import OpenSession
 
-        client = self._sessions[session_id] = OpenSession(self, session_id)
-        return client
-
-    def put_back(self, session_id: str, client) -> None:
-        """A session could not be loaded: `client`, which had its id before, has it again; None: nobody has."""
-        if client:
-            self._sessions[session_id] = client
-        else:
-            self._sessions.pop(session_id, None)
+        open_session = OpenSession(session_id, self.peer, self.agent, self._supports_forms, servers)
+        self._sessions[session_id] = open_session
+        return open_session
 
     def _prompt(self, request) -> None:
         session_id = request.params.get("sessionId")
-        client = self._session_or_none(session_id)
-        if not client:
+        open_session = self._session_or_none(session_id)
+        if not open_session:
             raise unknown(session_id, "unknown session %s" % _shown(session_id))
         blocks = request.params.get("prompt")
         if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
             raise _invalid("prompt", "must be a list of content blocks")
-        client.prompt(request, blocks)
+        open_session.prompt(request, blocks)
 
     def _session_or_none(self, session_id):
         return self._sessions.get(session_id) if isinstance(session_id, str) else None

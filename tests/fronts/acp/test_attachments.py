@@ -6,7 +6,11 @@ import os
 import tempfile
 import unittest
 
-from mm.fronts.acp.attachments import flatten, link_path, mentioned_paths
+from mm.fronts.acp.attachments import LEFT_OUT, flatten, link_path, mentioned_paths
+
+
+def embedded(uri):
+    return {"type": "resource", "resource": {"uri": uri, "text": "inside"}}
 
 
 class Folder(unittest.TestCase):
@@ -87,7 +91,7 @@ class Mentions(Folder):
 
 class Flatten(Folder):
     def test_blocks_are_joined_and_paths_are_named_behind_them(self):
-        text, attached, ignored = flatten([
+        text, attached, ignored, left_out = flatten([
             {"type": "text", "text": "look at @a.py and "},
             {"type": "resource_link", "uri": "file://%s/src/b.py" % self.cwd, "name": "b.py"},
             {"type": "text", "text": " now"},
@@ -100,6 +104,27 @@ class Flatten(Folder):
             self.cwd, self.cwd))
         self.assertEqual(attached, [self.path("a.py")])
         self.assertEqual(ignored, ["image", "resource", "None"])
+        self.assertEqual(left_out, "2 images, 1 block of another type and /x were not sent: mm reads text and files on disk.")
+
+    def test_the_line_about_what_was_not_sent(self):
+        image, sound = {"type": "image"}, {"type": "audio"}
+        for blocks, said in (
+            ([image], "1 image was"),
+            ([image, image], "2 images were"),
+            ([sound, image], "1 recording and 1 image were"),
+            ([embedded("untitled:Untitled-1")], "untitled:Untitled-1 was"),
+            ([image, embedded("untitled:Untitled-1")], "1 image and untitled:Untitled-1 were"),
+            ([embedded("untitled:a\u202eb\n")], "untitled:a\\u202eb was"),
+            ([embedded("untitled:%d" % number) for number in range(7)],
+             "untitled:0, untitled:1, untitled:2, untitled:3 and 3 more files were"),
+            ([{"type": "resource"}, {"type": ["x"]}], "2 blocks of another type were"),
+        ):
+            with self.subTest(said):
+                self.assertEqual(flatten(blocks, self.cwd).left_out, said + LEFT_OUT.split("%s")[2])
+
+    def test_an_embedded_file_that_is_mentioned_is_not_missing(self):
+        blocks = [{"type": "text", "text": "see @a.py"}, embedded("file://%s/a.py" % self.cwd)]
+        self.assertIsNone(flatten(blocks, self.cwd).left_out)
 
     def test_a_folder_is_a_directory(self):
         self.assertEqual(flatten([{"type": "text", "text": "@src"}], self.cwd)[0],
@@ -107,7 +132,7 @@ class Flatten(Folder):
 
     def test_blocks_without_their_field_are_ignored(self):
         self.assertEqual(flatten([{"type": "text"}, {"type": "text", "text": 1}, {"type": "resource_link"}], self.cwd),
-                         ("", [], ["text", "resource_link"]))
+                         ("", [], ["text", "resource_link"], LEFT_OUT % ("3 blocks of another type", "were")))
 
 
 if __name__ == "__main__":
