@@ -156,7 +156,7 @@ def _values(option, name: str, values: list, argv: list, position: int, known: d
     if option.field == "question" and (position > len(argv) or values[0].partition("=")[0] in known):
         return "", position - missing  # the question comes later, or on stdin
     if position > len(argv):
-        raise UserError("%s needs a value: %s %s" % (name, name, option.argument), USAGE)
+        raise UserError("%s needs a value: %s %s" % (name, name, option.argument.rstrip("…")), USAGE)
     return values[0] if len(values) == 1 else tuple(values), position
 
 

@@ -374,13 +374,13 @@ class Once(unittest.TestCase):
     def test_exit_codes_and_one_line_errors(self):
         nobody = "http://127.0.0.1:1/v1"
         for arguments, code, line in (
-            (("-p", ""), 2, "mm: there is no question: give one behind -p or on stdin"),
+            (("-p", ""), 2, "mm: there is no question: give one after -p or on stdin"),
             (("--demo", "-p", "fail: 500"), 1, "mm: "),
             (("--url", nobody, "-p", "hi"), 1, "mm: no model server at %s (connection refused)" % nobody),
             (("--cwd", "/no/such", "-p", "hi"), 2, "mm: --cwd /no/such: no such folder"),
             (("--bogus",), 2, "mm: unknown option --bogus"),
             (("--verison",), 2, "mm: unknown option --verison (did you mean --version?)"),
-            (("-p",), 2, "mm: there is no question: give one behind -p or on stdin"),
+            (("-p",), 2, "mm: there is no question: give one after -p or on stdin"),
             (("--url",), 2, "mm: --url needs a value: --url URL"),
             (("--color", "blue", "-p", "x"), 2, "mm: --color must be one of always, never, auto, got 'blue'"),
             (("-acp", "--version"), 2, "mm: --version cannot be combined with -acp"),

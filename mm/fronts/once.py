@@ -1,4 +1,7 @@
-"""`-p`: one turn, one answer. Stdout carries the answer alone; what happens on the way goes to stderr; nobody is asked.
+"""`-p`: one turn, one answer, and what happens on the way on stderr.
+
+In a pipe stdout carries the answer alone: what follows the last tool call. In a terminal the answer streams, and between its pieces
+stands what the tools do. Nobody is asked, unless there is a terminal to ask in.
 
 The turn runs in a thread of its own, so that the main thread can take a Ctrl-C at any moment.
 """
@@ -13,53 +16,94 @@ import threading
 from mm import log
 from mm.cancel import Cancel
 from mm.engine.agent import Agent
-from mm.engine.turn import CANCELLED, run_turn
+from mm.engine.turn import CANCELLED, MAX_TOKENS, run_turn
 from mm.errors import UserError
-from mm.events import UNASKED, UNAVAILABLE, FormAnswer, Text, ToolEnded, ToolPending
-from mm.fronts.lines import Colors, closing, opening, tool_lines
+from mm.events import UNASKED, UNAVAILABLE, AnswerCut, FormAnswer, Text, ToolPending
+from mm.fronts.lines import Colors
+from mm.fronts.mentions import with_mentions
+from mm.fronts.terminal.display import Display
+from mm.fronts.terminal.screen import Screen
+from mm.fronts.typed import decoded
 from mm.skills import catalogue
 from mm.text import fence
 from mm.wire import child
 
 SILENT_STDIN = 3.0  # seconds to wait for the first byte of a pipe that may have nothing to say
+NO_QUESTION = "there is no question: give one after -p or on stdin"
+NOT_FOR_P = "/%s is not a skill, and -p takes no commands: they belong to the chat (docs/terminal.md)"
 NOBODY_TO_ASK = "mm: %s needs a permission and there is nobody to ask (use --yolo)"
 ALWAYS_ASKS = "mm: %s always asks for a permission and there is nobody to ask (mcp.<server>.permissions)"
+CUT = "mm: the answer was cut at the server's length limit (model.maxTokens, or what the server allows)"
 GOODBYE = 1.0
 STOPPED = 3  # the exit code where mm broke off the work
 
 
 def answer(config, demo: bool, question: str, folder: str, color: str, go_on: bool = False, tap=None) -> int:
-    """Answers `question`, with what is piped into stdin behind it, from `folder`; returns the exit code.
+    """Answers `question`, with what is piped into stdin after it, from `folder`; returns the exit code.
 
-    Raises UserError when the turn failed, KeyboardInterrupt after a Ctrl-C.
+    `go_on`: with the folder's last session. Raises UserError when the turn failed, KeyboardInterrupt after a Ctrl-C.
     """
-    prompt = with_stdin(question, sys.stdin)
+    prompt = with_stdin(with_mentions(question, folder)[0], sys.stdin)
     if not prompt.strip():
-        raise UserError("there is no question: give one behind -p or on stdin", 2)
+        raise UserError(NO_QUESTION, 2)
+    if question.startswith("/"):
+        _refuse_commands(question, config, folder)
+    screen = Screen(sys.stdout if sys.stdout.isatty() else sys.stderr, color)
+    if sys.stderr.isatty():
+        log.sink = screen.line
     for warning in config.warnings:
         log.line("mm: " + warning)
     agent = Agent(config, demo, tap)
-    front = _Front(Colors(sys.stderr, color), config.yolo)
-    cancel, sessions, outcomes = Cancel(), [], []
+    front = _Front(screen, Colors(sys.stderr, color), config.yolo)
+    cancel, outcomes = Cancel(), []
 
     def run() -> None:
-        session = agent.new_session(folder)
-        sessions.append(session)
-        skills = session.skills()
-        said = catalogue.mention(catalogue.slash(prompt, skills, ()), skills)
-        outcomes.append(run_turn(agent, session, said, front, cancel))
-        agent.window.news()  # which a quick answer would be over before: what it says goes to stderr
-        for line in session.notices.take():
-            log.line("mm: " + line)
-        session.end()
+        try:
+            outcomes.append(_turn(agent, _session(agent, folder, go_on), prompt, front, cancel))
+        except UserError as problem:
+            outcomes.append(problem)
 
     try:
-        to_its_end(run, cancel, GOODBYE)
+        with front.waiting():
+            to_its_end(run, cancel, GOODBYE)
+    except KeyboardInterrupt:
+        front.write_answer()  # what was said until then
+        raise
     finally:
         agent.close()
         child.end_all()
         log.flush(GOODBYE)
     return _report(front, outcomes)
+
+
+def _session(agent, folder: str, go_on: bool):
+    if not go_on:
+        return agent.new_session(folder)
+    from mm.fronts.terminal.commands import last_session
+
+    return last_session(agent, folder)
+
+
+def _turn(agent, session, prompt: str, front, cancel: Cancel):
+    """One turn with all that goes before and after it; returns its Outcome."""
+    skills = session.skills()
+    said = catalogue.mention(catalogue.slash(prompt, skills, ()), skills)
+    outcome = run_turn(agent, session, said, front, cancel)
+    agent.window.news()  # which a quick answer would be over before: what it says goes to stderr
+    for line in session.notices.take():
+        log.line("mm: " + line)
+    session.end()
+    return outcome
+
+
+def _refuse_commands(question: str, config, folder: str) -> None:
+    """Raises UserError for a command of the chat and for one that nobody knows."""
+    from mm.fronts.terminal.commands import unknown
+
+    skills, _ = catalogue.find(folder, config, os.environ)
+    name = unknown(question, [skill.name for skill in skills])
+    if name:
+        raise UserError(NOT_FOR_P % name, 2)
 
 
 def to_its_end(work, cancel: Cancel, goodbye: float) -> None:
@@ -91,47 +135,56 @@ def _report(front: _Front, outcomes: list) -> int:
     if not outcomes:
         raise UserError("a bug in mm, its traceback is above")
     outcome = outcomes[0]
-    sys.stdout.buffer.write(front.answer().encode("utf-8", "replace"))
-    sys.stdout.buffer.flush()
+    if isinstance(outcome, UserError):
+        raise outcome
+    front.write_answer()
     if outcome.error:
         raise outcome.error
     if outcome.stop_reason == CANCELLED:
         return 130
-    return STOPPED if outcome.stopped else 0
+    if outcome.stop_reason == MAX_TOKENS:
+        log.line(CUT)
+        log.flush(GOODBYE)
+    return STOPPED if outcome.stopped or outcome.stop_reason == MAX_TOKENS else 0
 
 
 class _Front:
-    """Collects the answer and tells stderr what the tools do."""
+    """Shows the answer as it streams, or keeps it until it is complete; tells stderr what the tools do."""
 
-    def __init__(self, colors: Colors, yolo: bool):
-        self._colors, self._yolo = colors, yolo
+    def __init__(self, screen: Screen, colors: Colors, yolo: bool):
+        self._screen, self._yolo = screen, yolo
+        self._streams = sys.stdout.isatty()
         self._answer = []
-        self._pending = {}
+        self._display = Display(screen, lambda line, style="": log.line(line, style if colors.bold else ""), diffs=False)
 
-    def answer(self) -> str:
-        """The text behind the last tool call, ended by one newline."""
+    def waiting(self):
+        """While the turn runs the terminal says what mm waits for."""
+        return self._display.waiting()
+
+    def write_answer(self) -> None:
+        """The text after the last tool call, ended by one newline, unless it has been shown."""
         text = "".join(self._answer).strip("\n")
-        return text + "\n" if text else ""
+        if text and not self._streams:
+            sys.stdout.buffer.write((text + "\n").encode("utf-8", "replace"))
+            sys.stdout.buffer.flush()
 
     def emit(self, event) -> None:
         kind = type(event)
         if kind is Text:
             self._answer.append(event.text)
-        elif kind is ToolPending:
+            if not self._streams:
+                return
+        elif kind is ToolPending or kind is AnswerCut:
             self._answer.clear()
-            self._pending[event.ref] = event
-            self._title(opening(event))
-        elif kind is ToolEnded:
-            pending = self._pending.pop(event.ref)
-            self._title(closing(pending, event))
-            for line in tool_lines(event):
-                log.line(line, self._colors.dim)
+        self._display.emit(event)
 
-    def _title(self, line: str) -> None:
-        if line:
-            log.line(line, self._colors.bold)
+    def ask(self, permission, cancel):
+        from mm.fronts.terminal import dialogs, tty
 
-    def ask(self, permission, cancel) -> str:
+        if sys.stderr.isatty():
+            with tty.reader(self._screen, cancel) as read:
+                if read:
+                    return dialogs.permit(permission, self._screen, self._display, read)
         log.line((ALWAYS_ASKS if self._yolo else NOBODY_TO_ASK) % permission.pending.name)
         return UNASKED
 
@@ -159,7 +212,7 @@ def piped(stdin) -> str:
     if not stat.S_ISREG(mode) and _stays_silent(descriptor):
         log.line("mm: nothing came on stdin for %d seconds: going on without it" % SILENT_STDIN)
         return ""
-    return stdin.buffer.read().decode("utf-8", "replace")
+    return decoded(stdin.buffer.read())
 
 
 def _stays_silent(descriptor: int) -> bool:

@@ -78,11 +78,8 @@ class Chat:
         self._cancel = cancel = Cancel()
         display = Display(self.screen)
         front = _Front(self, display)
-        display.begin()
-        try:
+        with display.waiting():
             self._desk.run(lambda: work(front, cancel), cancel)
-        finally:
-            display.end()
 
     def ask(self, question, cancel):
         """What `question(read)` returns, asked by the thread that reads the keyboard."""

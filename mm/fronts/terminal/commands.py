@@ -38,15 +38,25 @@ _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9-]*)(?:\s+(.*))?", re.DOTALL)
 
 def obey(chat, text: str):
     """Does what a message says, a command or a question; returns EXIT where the user wants to leave. Raises Leave."""
-    found = _COMMAND.fullmatch(text.strip())
-    name, rest = (found[1], (found[2] or "").strip()) if found else ("", "")
+    name, rest = parse(text)
     if name in COMMANDS:
         return _run(chat, name, rest)
     skills = [skill.name for skill in chat.session.skills()] if name else []
-    if name and name not in skills and not os.path.lexists("/" + name):
-        chat.fail(UNKNOWN % (name, " ".join("/" + each for each in (*NAMES, *skills))))
-        return None
+    if unknown(text, skills):
+        return chat.fail(UNKNOWN % (name, " ".join("/" + each for each in (*NAMES, *skills))))
     return chat.turn(text)
+
+
+def parse(text: str) -> tuple:
+    """(name, what follows it) of a command, ("", "") of any other text."""
+    found = _COMMAND.fullmatch(text.strip())
+    return (found[1], (found[2] or "").strip()) if found else ("", "")
+
+
+def unknown(text: str, skills):
+    """The name of the command in `text` where it is neither one of these skills nor a path, else None."""
+    name, _ = parse(text)
+    return name if name and name not in skills and not os.path.lexists("/" + name) else None
 
 
 def last_session(agent, folder: str):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from mm.diff import capped
 from mm.events import AnswerCut, PlanChanged, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted, WindowUse
 from mm.fronts.lines import closing, opening, tool_lines
@@ -17,10 +19,11 @@ MARKS = {"completed": "✓", "in_progress": "▶", "pending": "·"}
 
 
 class Display:
-    """The events of one turn. `tell(line, style)` writes a line about what is done: Screen.line, or another place."""
+    """The events of one turn. `tell(line, style)` writes a line about what is done: Screen.line, or another place; `diffs`:
+    whether changes are shown after they were made."""
 
-    def __init__(self, screen, tell=None):
-        self._screen, self._tell = screen, tell or screen.line
+    def __init__(self, screen, tell=None, diffs: bool = True):
+        self._screen, self._tell, self._diffs = screen, tell or screen.line, diffs
         self._status = status.Status()
         self._cleaner, self._markdown = Cleaner(), Markdown()
         self._pending = {}
@@ -31,13 +34,15 @@ class Display:
             WindowUse: lambda event: self._status.used(event.used),
         }
 
-    def begin(self) -> None:
-        """The turn begins: from now on the screen says what mm waits for."""
+    @contextlib.contextmanager
+    def waiting(self):
+        """While the turn runs the screen says what mm waits for."""
         self._screen.waiting(self._status)
-
-    def end(self) -> None:
-        self.end_text()
-        self._screen.waiting(None)
+        try:
+            yield
+        finally:
+            self.end_text()
+            self._screen.waiting(None)
 
     def emit(self, event) -> None:
         show = self._kinds.get(type(event))
@@ -91,7 +96,7 @@ class Display:
         pending = self._pending.pop(event.ref)
         if closing(pending, event):
             self._tell(closing(pending, event), BOLD)
-        if event.diff is not None and event.diff.path not in self._shown:
+        if self._diffs and event.diff is not None and event.diff.path not in self._shown:
             self._lines(diff_lines(event.diff))
         self._lines((DIM, line) for line in tool_lines(event))
         self._status.begin(status.WAITING)
@@ -102,7 +107,9 @@ class Display:
 
     def _lines(self, lines) -> None:
         for style, line in lines:
-            self._tell(cut("  " + clean(line).expandtabs(4), self._screen.columns - 1), style)
+            if self._screen.is_terminal:
+                line = cut("  " + clean(line).expandtabs(4), self._screen.columns - 1)
+            self._tell(line, style)
 
 
 def diff_lines(diff) -> list:

@@ -27,7 +27,8 @@ class Screen:
     def __init__(self, stream, color: str = "auto"):
         self._descriptor, self._encoding = stream.fileno(), stream.encoding or "utf-8"
         self.colored = bool(Colors(stream, color).bold)
-        self._rewrites = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        self.is_terminal = stream.isatty()
+        self._rewrites = self.is_terminal and os.environ.get("TERM", "dumb") != "dumb"
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._thread = None
