@@ -17,7 +17,7 @@ from mm.fronts.terminal import commands, completion, dialogs, stopping
 from mm.fronts.terminal.desk import Desk, Leave
 from mm.fronts.terminal.display import Display
 from mm.fronts.terminal.history import History
-from mm.fronts.terminal.keyboard import Keyboard
+from mm.fronts.terminal.keyboard import Keyboard, discard_typed
 from mm.fronts.terminal.screen import Screen
 from mm.fronts.typed import as_typed
 from mm.wire import child
@@ -170,7 +170,11 @@ class _Front:
         self.emit = display.emit
 
     def ask(self, permission, cancel):
-        return self._chat.ask(lambda read: dialogs.permit(permission, self._chat.screen, self.display, read), cancel)
+        def permit(read):
+            discard_typed()
+            return dialogs.permit(permission, self._chat.screen, self.display, read)
+
+        return self._chat.ask(permit, cancel)
 
     def fill_in(self, form, cancel):
         return self._chat.ask(lambda read: dialogs.fill_in(form, self._chat.screen, self.display, read), cancel)

@@ -7,7 +7,7 @@ from mm.events import (
 )
 from mm.text import folded, visible
 
-RUN_IT = "Run it? [y]es [a]lways [n]o ne[v]er, or say what to do instead: "
+RUN_IT = "Run it? [y]es [a]lways [n]o ne[v]er,", "or say what to do instead: "
 ANSWERS = {"y": ALLOW, "yes": ALLOW, "a": ALLOW_ALWAYS, "always": ALLOW_ALWAYS, "n": REJECT, "no": REJECT,
            "v": NEVER, "never": NEVER}
 
@@ -24,9 +24,13 @@ def permit(permission, screen, display, read):
         display.show_diff(permission.diff)
     else:
         _show_call(permission, screen)
+    question = " ".join(RUN_IT)
     while True:
+        if len(question) + 10 > screen.columns:  # two lines where one would be broken
+            screen.line(RUN_IT[0])
+            question = RUN_IT[1]
         try:
-            answer = folded(read(RUN_IT))
+            answer = folded(read(question))
         except EOFError:
             return REJECT
         if answer:
@@ -47,12 +51,13 @@ def _show_call(permission, screen) -> None:
 def fill_in(form, screen, display, read) -> FormAnswer:
     """The answer to a form: each question is asked until its answer fits."""
     display.end_text()
-    screen.line("? " + visible(folded(form.message)), "1")
+    message = visible(folded(form.message))
+    screen.line("? " + message, "1")
     screen.line(HOW, "2")
     content, required = {}, form.schema.get("required") or ()
     try:
         for name, told in form.schema["properties"].items():
-            value = _field(name, told, name in required, screen, read)
+            value = _field(name, told, name in required, message, screen, read)
             if value is not None:
                 content[name] = value
     except KeyboardInterrupt:
@@ -64,11 +69,14 @@ def fill_in(form, screen, display, read) -> FormAnswer:
     return FormAnswer(ACCEPTED, content)
 
 
-def _field(name: str, told: dict, required: bool, screen, read):
-    """The value of one question; None where it was left out."""
+def _field(name: str, told: dict, required: bool, message: str, screen, read):
+    """The value of one question; None where it was left out. `message` stands above it already."""
     options = _options(told)
     title = visible(folded(str(told.get("title") or name)))
-    screen.line(title + (" (several, with commas)" if told.get("type") == "array" and options else ""))
+    if title != message:
+        screen.line(title)
+    if told.get("type") == "array" and options:
+        screen.line("  (several, with commas between them)", "2")
     if told.get("description"):
         screen.line("  " + visible(folded(str(told["description"]))), "2")
     for number, (_, label) in enumerate(options, 1):

@@ -53,7 +53,6 @@ class Keyboard:
 
     def line(self, prompt: str) -> str:
         """One line in a dialog, with what was pasted after it. Raises EOFError, KeyboardInterrupt."""
-        discard_typed()
         return self._paste(self._read(prompt))
 
     def redraw(self) -> None:
@@ -104,7 +103,7 @@ class Keyboard:
 
 
 def discard_typed() -> None:
-    """What was typed before a question was there does not answer it."""
+    """What was typed before the user could see the question is no answer to it."""
     try:
         import termios
 
