@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 
 from mm.diff import capped
-from mm.events import AnswerCut, PlanChanged, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted, WindowUse
+from mm.events import (
+    COMPLETED, AnswerCut, PlanChanged, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted, WindowUse,
+)
 from mm.fronts.lines import closing, opening, tool_lines
 from mm.fronts.terminal import status
 from mm.fronts.terminal.markdown import Markdown
@@ -15,6 +17,8 @@ from mm.text import Cleaner, clean, visible
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
 DIFF_LINES, DIFF_CONTEXT = 40, 2
 MORE_LINES = "… %d more lines"
+# Tools whose result the user has seen in another way: answered, or as a plan.
+SEEN = ("ask_user", "plan")
 MARKS = {"completed": "✓", "in_progress": "▶", "pending": "·"}
 
 
@@ -93,13 +97,15 @@ class Display:
         self._status.tail("\n" + event.tail)
 
     def _ended(self, event) -> None:
+        self._status.begin(status.WAITING)
         pending = self._pending.pop(event.ref)
+        if pending.name in SEEN and event.status == COMPLETED:
+            return
         if closing(pending, event):
             self._tell(closing(pending, event), BOLD)
         if self._diffs and event.diff is not None and event.diff.path not in self._shown:
             self._lines(diff_lines(event.diff))
         self._lines((DIM, line) for line in tool_lines(event))
-        self._status.begin(status.WAITING)
 
     def _plan(self, event) -> None:
         self._lines((DIM if state == "completed" else "", "%s %s" % (MARKS.get(state, "·"), visible(text)))
