@@ -178,8 +178,8 @@ class TheStart(unittest.TestCase):
                                   env=support.environment(MM_URL=server.url, MM_MODEL="m"), capture_output=True, check=True)
         late = {"mm.engine.compact", "mm.engine.hooks", "mm.conversation.compaction", "mm.conversation.store", "mm.model.failures",
                 "mm.model.mending", "mm.model.dialects", "mm.model.markup", "mm.tools.files", "mm.tools.document", "mm.tools.matching",
-                "mm.tools.editing", "mm.tools.planning", "mm.tools.questions", "mm.tools.fetching", "mm.tools.lsp_call",
-                "mm.tools.mcp", "mm.peers.mcp", "mm.peers.program", "platform", "difflib", "html.parser"}
+                "mm.tools.bash", "mm.tools.edit_file", "mm.tools.plan", "mm.tools.ask_user", "mm.tools.fetch_content", "mm.tools.lsp",
+                "mm.tools.read_file", "mm.tools.read_skill", "mm.tools.write_file", "mm.tools.mcp", "mm.peers.mcp", "mm.peers.program", "platform", "difflib", "html.parser"}
         loaded = set(IMPORTED.findall(done.stderr.decode()))
         self.assertIn("mm.model.chat", loaded)
         self.assertEqual(loaded & late, set())

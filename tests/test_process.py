@@ -11,7 +11,7 @@ import time
 import unittest
 
 from mm.skills.catalogue import USE
-from mm.tools.questions import NOBODY
+from mm.tools.ask_user import NOBODY
 from tests import support
 from tests.fakes.model_server import ModelServer
 from tests.support import Client, alive, environment, wait_until

@@ -8,6 +8,7 @@ Each call that is announced has exactly one end, on every path. Cancelled passes
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 
@@ -18,8 +19,9 @@ from mm.engine import loops, verdict as verdicts
 from mm.engine.gate import rejection
 from mm.events import ALLOW, FAILED, Permission, ToolEnded, ToolOutput, ToolPending, ToolStarted
 from mm.text import one_line
-from mm.tools import registry
+from mm.tools import paths, registry
 from mm.tools.arguments import parse_arguments
+from mm.tools.context import Context
 from mm.tools.tool import BadArguments, Result, ToolError
 
 CANCELLED = "[cancelled by the user]"
@@ -35,7 +37,7 @@ class Calls:
     that could not be read."""
 
     def __init__(self, agent, session, front, cancel: Cancel):
-        self._session, self._front, self._cancel = session, front, cancel
+        self._agent, self._session, self._front, self._cancel = agent, session, front, cancel
         self.commands = self.file_operations = self.skills = 0
         self.malformed = 0
         self._rejections = 0
@@ -121,7 +123,7 @@ class Calls:
     def _make(self, ref: str, tool, values: dict) -> Result:
         """Prepares the call, asks for permission and runs it."""
         try:
-            action = tool.prepare(values, self._session.workspace)
+            action = tool.prepare(values, self._context(ref))
         except ToolError as problem:
             self._announce(ref, tool.name, registry.call_title(tool, values), tool.kind, values, self._paths(tool, values))
             return Result.failed(str(problem))
@@ -133,7 +135,7 @@ class Calls:
             return Result.note(rejection(tool.name, self._rejections, answer), FAILED)
         self._rejections = 0
         result = self._run(ref, tool, values, action)
-        plan = self._session.workspace.plan
+        plan = self._session.seen.plan
         for line in (self._instructions(tool.name, action, result), plan.reminder() if plan and tool.name != "plan" else None):
             result = _with_line(result, line) if line else result
         return result
@@ -142,23 +144,26 @@ class Calls:
         """The AGENTS.md files of the folders that the model comes to with this call; "" if there is nothing new."""
         if result.status == FAILED or not (name in FILE_TOOLS or name == "lsp"):
             return ""
-        return self._session.instructions.for_paths(action.paths, self._session.workspace.window)
+        return self._session.instructions.for_paths(action.paths, self._agent.window.size)
+
+    def _context(self, ref: str) -> Context:
+        folder, window = os.path.abspath(self._session.cwd), self._agent.window.size
+        return Context(folder, self._agent.config, self._cancel, self._front, ref, window, self._session.seen)
 
     def _paths(self, tool, values: dict) -> tuple:
         """The absolute path that a call is about, for one that could not be prepared."""
         try:
-            return (self._session.workspace.resolve(tool.name, values["path"]).location,)
+            return (paths.resolve(self._session.cwd, tool.name, values["path"]).location,)
         except (KeyError, ToolError):
             return ()
 
     def _run(self, ref: str, tool, values: dict, action) -> Result:
         self._front.emit(ToolStarted(ref))
-        self._session.workspace.ref = ref
         self._count(tool.name, action.kind)
         progress = _Progress(self._front, ref)
         begin = time.monotonic()
         try:
-            result = action.run(self._cancel, progress)
+            result = action.run(progress)
         except ToolError as problem:
             result = Result.failed(str(problem))
         finally:

@@ -187,7 +187,7 @@ class Compactor:
         if self._size(shorter) > compaction.SHRUNK * self._size(session.messages):
             raise _Failed(compaction.NOT_SMALLER)
         self._adopt(shorter)
-        session.workspace.skills_read.clear()  # their texts are among what was summarised, or may be
+        session.seen.skills_read.clear()  # their texts are among what was summarised, or may be
         session.instructions.forget()
         return Outcome(COMPRESSED % (before - kept, kept, session.meter.estimate(shorter), time.monotonic() - begin), changed=True)
 

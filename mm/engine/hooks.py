@@ -141,11 +141,11 @@ class Hooks:
 
     def _path(self, tool, path) -> str | None:
         """The absolute path that the tool will open, links followed where they lead elsewhere; None where it cannot."""
+        from mm.tools import paths
         from mm.tools.tool import ToolError
-        from mm.tools.workspace import Workspace
 
         try:
-            return Workspace(self._cwd, self._config).resolve(tool, path).location if isinstance(path, str) else None
+            return paths.resolve(self._cwd, tool, path).location if isinstance(path, str) else None
         except ToolError:
             return None
 

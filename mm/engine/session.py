@@ -10,6 +10,7 @@ from mm import log
 from mm.cancel import Cancel
 from mm.engine.gate import Gate
 from mm.notices import Notices
+from mm.tools.context import Seen
 
 NEW, LOADED = "new", "load"
 TITLE_LIMIT = 80
@@ -38,14 +39,18 @@ class Session:
         self.messages = list(saved.messages) if saved else []
         self.usage = dict(saved.usage) if saved else {}
         self.title = saved.title if saved else None
-        self._saved_plan = saved.plan if saved else None  # as the file has it, until there is a workspace
+        self.seen = Seen()
+        if saved and saved.plan:
+            from mm.tools import plan
+
+            self.seen.plan = plan.restored(saved.plan)
         self.gate = Gate(config.yolo)
         self.notices = Notices()
         self.system = self.mcp_servers = None
         self._mcp_pool = mcp_pool
         self.tools, self.wire_tools = None, []
         self._reaching, self._fitted_to = None, 0
-        self.workspace = self.meter = self.hooks = self.instructions = None
+        self.meter = self.hooks = self.instructions = None
         self._config, self._can_ask = config, can_ask
         self._skills = None
         self._looking = threading.Lock()
@@ -77,7 +82,6 @@ class Session:
         from mm.engine import instructions
         from mm.engine.prompt import system_prompt
         from mm.skills import catalogue
-        from mm.tools.workspace import Workspace
 
         replacing.remove_remains()
         config = self._config
@@ -92,9 +96,6 @@ class Session:
         system += catalogue.prompt_section(self.skills())
         if verdict.context:
             system += "\n\n" + verdict.context
-        plan = self.plan()
-        self.workspace = Workspace(self.cwd, config)
-        self.workspace.plan = plan
         self.instructions = instructions.Below(self.cwd, self.notices)
         self.system = system
 
@@ -103,7 +104,7 @@ class Session:
         from mm.tools import registry
 
         if self._reaching is None:
-            self._reaching = registry.reaching(self._config, self.cwd, self.notices)
+            self._reaching = registry.reaching(self._config, self.cwd, notices=self.notices)
         if self.start_mcp_servers():
             self.mcp_servers.ready(cancel)
         self._list_tools(window)
@@ -136,27 +137,14 @@ class Session:
             self.mcp_servers.begin()
         return self.mcp_servers
 
-    def plan(self):
-        """The plan that the user sees, a tools.planning.Plan; None where there is none."""
-        if self.workspace:
-            return self.workspace.plan
-        if not self._saved_plan:
-            return None
-        from mm.tools import planning
-
-        return planning.restored(self._saved_plan)
-
     def _plan_to_save(self):
-        if not self.workspace:
-            return self._saved_plan
-        return self.workspace.plan.saved() if self.workspace.plan else None
+        return self.seen.plan.saved() if self.seen.plan else None
 
     def end(self) -> None:
         """Tells the hooks that the session ends, if it ever began, and takes leave of its programs; takes two seconds at most."""
         if self.hooks:
             self.hooks.run("sessionEnd", Cancel())
-        if self.workspace:
-            self.workspace.close()
+        self.seen.close()
         if self.mcp_servers:
             self.mcp_servers.close()
 
@@ -170,12 +158,10 @@ class Session:
     def clear(self) -> None:
         """Forgets what was said and seen. Id, folder, grants and totals stay."""
         self.messages.clear()
-        self.title = self._saved_plan = None
-        if self.system is not None:
-            from mm.tools.workspace import Workspace
-
-            self.workspace.close()
-            self.workspace = Workspace(self.cwd, self._config)
+        self.title = None
+        self.seen.close()
+        self.seen = Seen()
+        if self.instructions:
             self.instructions.forget()
         if self.meter:  # a first turn that was cancelled while it waited for a server has made none
             self.meter.forget()

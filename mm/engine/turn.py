@@ -82,7 +82,6 @@ class _Turn:
         self._session.start_mcp_servers()  # first, because their start takes longest
         server = self._agent.server(self._cancel)
         self._session.open(self._cancel, self._agent.window.size)
-        self._session.workspace.cancel, self._session.workspace.front = self._cancel, self._front
         if not self._accepted(prompt):
             return END_TURN
         self._agent.window.look(server)
@@ -111,7 +110,6 @@ class _Turn:
                     self._tell(outcome)
                 continue
             self._agent.window.look(server, answered=True)
-            self._session.workspace.window = self._agent.window.size
             stop_reason = self._act_on(answer)
             if stop_reason:
                 return stop_reason

@@ -20,7 +20,7 @@ from mm import events
 from mm.secrecy import without_own
 from mm.text import LINE_LIMIT, clean_terminal, head_and_tail, one_line, plural, size
 from mm.tools.output import LIVE_CHARACTERS, Output, decode
-from mm.tools.tool import Action, Parameter, Result, Tool, ToolError
+from mm.tools.tool import Action, Result, ToolError
 from mm.wire import child, programs
 
 NAME = "bash"
@@ -50,8 +50,8 @@ _ENVIRONMENT = dict(pair.split("=", 1) for pair in (
 ).split())
 
 
-def prepare(arguments, space):
-    command, timeout = arguments["command"], arguments.get("timeout", space.config.bash_timeout)
+def prepare(arguments, context):
+    command, timeout = arguments["command"], arguments.get("timeout", context.config.bash_timeout)
     if not command.strip():
         raise ToolError(f"[{NAME}: the command is empty]")
     if "\0" in command:
@@ -62,17 +62,17 @@ def prepare(arguments, space):
     if timeout <= 0:
         raise ToolError(f'[{NAME}: "timeout" must be above 0]')
     # Bytes, because a locale that is not UTF-8 does not change what the model wrote.
-    argv = [_shell(space), "-c", command if os.name == "nt" else encoded]
+    argv = [_shell(context), "-c", command if os.name == "nt" else encoded]
 
-    def run(cancel, progress):
-        return _Run(argv, space, timeout).run(cancel, progress)
+    def run(progress):
+        return _Run(argv, context, timeout).run(progress)
 
-    return Action(f"{NAME}: {one_line(command)}", (), True, None, command, run)
+    return Action(f"{NAME}: {one_line(command)}", run, asks=True, text=command)
 
 
-def _shell(space):
+def _shell(context):
     try:
-        return programs.shell(space.config.bash_shell, space.cwd)
+        return programs.shell(context.config.bash_shell, context.folder)
     except programs.NoShell as problem:
         raise ToolError(f"[{NAME}: {problem}]") from None
 
@@ -96,10 +96,10 @@ def _start(argv, folder):
 class _Run:
     """One command, from its start to its Result."""
 
-    def __init__(self, argv, space, timeout):
+    def __init__(self, argv, context, timeout):
         self._argv = argv
-        self._space = space
-        self._longest = space.config.bash_max_timeout
+        self._context = context
+        self._longest = context.config.bash_max_timeout
         self._timeout = min(timeout, self._longest)
         self._lowered = timeout > self._longest
         self._output = Output(OUTPUT_LIMIT)
@@ -109,9 +109,10 @@ class _Run:
         self._over = threading.Event()  # it has exited, or written too much
         self._drained = threading.Event()
 
-    def run(self, cancel, progress):
+    def run(self, progress):
+        cancel = self._context.cancel
         cancel.check()
-        self._child = _start(self._argv, self._space.cwd)
+        self._child = _start(self._argv, self._context.folder)
         finished = False
         try:
             self._begin(self._pump)
@@ -214,7 +215,7 @@ class _Run:
         ends = self._output.ends()
         if b"\0" in ends.beginning[:BINARY_PROBE]:
             return f"[binary output, {size(ends.size)}; {self._log('it is in {}')}]"
-        limit = self._space.shown_limit(self._space.config.bash_max_output)
+        limit = self._context.shown_limit(self._context.config.bash_max_output)
         if ends.end is None:
             text = clean_terminal(decode(ends.beginning, False, False)).rstrip("\n")
             head, tail = head_and_tail(text, limit, SHOWN_LINES)
@@ -250,27 +251,3 @@ def _ending(code):
         return f"[killed by signal {-code} ({signal.Signals(-code).name})]"
     except ValueError:
         return f"[killed by signal {-code}]"
-
-
-def _tool(timeout, longest):
-    return Tool(
-        NAME,
-        "Run a command in bash and get its output. Each call starts in the working directory; "
-        "nothing is kept between calls but files. There is no keyboard input.",
-        "execute",
-        (
-            Parameter("command", "string", "The command", True, ("cmd", "script", "code")),
-            Parameter("timeout", "number", f"Seconds, default {timeout:g}, at most {longest:g}",
-                      False, ("timeout_seconds", "seconds")),
-        ),
-        "command",
-        prepare,
-    )
-
-
-TOOL = _tool(TIMEOUT, MAX_TIMEOUT)
-
-
-def configured(config):
-    """The tool with the configured times in its description."""
-    return _tool(min(config.bash_timeout, config.bash_max_timeout), config.bash_max_timeout)

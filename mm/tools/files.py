@@ -13,7 +13,7 @@ from collections import namedtuple
 from mm import regular_file, replacing
 from mm.text import one_line, replace_surrogates, size
 from mm.tools.document import unchecked
-from mm.tools.tool import SHOWN, ToolError  # noqa: F401 (also part of what this room offers)
+from mm.tools.tool import ToolError  # noqa: F401 (also part of what this room offers)
 
 # The largest file that is read, in bytes.
 SIZE_LIMIT = 50 * 1024 * 1024

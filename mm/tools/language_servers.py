@@ -16,9 +16,8 @@ from mm.peers.lsp import LanguageServer, ServerError
 from mm.peers.lsp_files import CHANGED, CREATED, DELETED
 from mm.text import one_line
 from mm.tools import files, similar
-from mm.tools.lsp_actions import NAME
 from mm.tools.tool import ToolError
-from mm.tools.workspace_edit import is_plain
+from mm.tools.workspace_edit import NAME, is_plain
 
 # At most so many servers run at a time; a server that has ended so often is not started again.
 SERVERS, FAILURES = 8, 3
@@ -43,39 +42,37 @@ class LanguageServers:
         self._seen = {}  # (server, URI) -> what told the file's state when it was last shown
         self._changes = {}  # server -> {URI: what happened}, not told yet
         self._sources = {}  # server -> (folder, the files of its languages in there as they last were)
-        self._registered = False
 
     def close(self) -> None:
         """Ends all of them; returns at once. The next question starts them again."""
-        self._registered = False
         servers, self._servers = self._servers, OrderedDict()
         self._seen, self._changes, self._sources = {}, {}, {}
         for server in servers.values():
             server.close()
 
-    def open(self, space, place, cancel):
+    def open(self, context, place, cancel):
         """The server for the file, which it is shown along with all that it has open: (server, URI, what show() told)."""
         found, root = self._language(place)
         data = files.read(NAME, place)
         if data is None:
-            raise ToolError(similar.missing(NAME, place, space.cwd, cancel))
+            raise ToolError(similar.missing(NAME, place, context.folder, cancel))
         text = files.decode(NAME, place, data, "search it").text
-        server = self._running(space, found, root, cancel)
+        server = self._running(found, root, cancel)
         uri = uris.to_uri(place.real)
-        self._look_again(space, server, found.extensions, uri, cancel)
+        self._look_again(context, server, found.extensions, uri, cancel)
         told = server.files.show(uri, found.extensions[_extension(place.real)], text, cancel)
         server.files.use(uri, cancel)
         self._seen[server, uri] = _state(place.real)
         return server, uri, told
 
-    def show_odd(self, space, server, place, paths, cancel) -> bool:
+    def show_odd(self, context, server, place, paths, cancel) -> bool:
         """Shows the server, which has been asked about `place`, those files that are not plain and that it has not open; whether
         there were any. They stay open until others are asked about, however many they are."""
         extensions, shown = self._language(place)[0].extensions, False
         for path in map(os.path.realpath, paths):
             uri, language = uris.to_uri(path), extensions.get(_extension(path))
             if language and server.files.text(uri) is None and uris.is_inside(path, self.root):
-                state, decoded = _state(path), _decoded(space, path)
+                state, decoded = _state(path), _decoded(context, path)
                 if decoded is not None and not is_plain(decoded):
                     server.files.show(uri, language, decoded.text, cancel)
                     self._seen[server, uri], shown = state, True
@@ -101,7 +98,7 @@ class LanguageServers:
         known = ", ".join("%s (%s)" % (found.name, _name(found)) for found in self.usable if not found.marked)
         raise ToolError(NO_SERVER % (extension + " files" if extension else one_line(place.given), known))
 
-    def _running(self, space, found, root, cancel):
+    def _running(self, found, root, cancel):
         key = (found.name, root)
         if key in self._failed:
             raise ServerError(self._failed[key])
@@ -113,7 +110,7 @@ class LanguageServers:
         if server is None:
             if self._ends.get(key, 0) >= FAILURES:
                 raise ServerError(OFF % (_name(found), FAILURES))
-            server = self._started(space, key, found, root, cancel)
+            server = self._started(key, found, root, cancel)
         self._servers[key] = server
         while len(self._servers) > SERVERS:
             self._drop(self._servers.popitem(last=False)[1])
@@ -125,7 +122,7 @@ class LanguageServers:
         self._sources.pop(server, None)
         self._seen = {key: state for key, state in self._seen.items() if key[0] is not server}
 
-    def _started(self, space, key, found, root, cancel):
+    def _started(self, key, found, root, cancel):
         server = LanguageServer(_name(found), found.argv, root, uris.to_uri(root), self._environ, found.options)
         folder = root if uris.is_inside(root, self.root) else self.root
         sources = languages.sources(folder, found.extensions)  # what comes while it starts is told again
@@ -135,12 +132,9 @@ class LanguageServers:
             self._failed[key] = str(problem)
             raise
         self._sources[server] = folder, sources
-        if not self._registered:
-            self._registered = True
-            space.on_close(self.close)
         return server
 
-    def _look_again(self, space, server, extensions, asked, cancel):
+    def _look_again(self, context, server, extensions, asked, cancel):
         """Shows the server what has become of its open files, but the one that is `asked` about, and of the others in its project."""
         sources, changes = self._changed_since(server, extensions)
         if changes:
@@ -150,7 +144,7 @@ class LanguageServers:
             path = uris.to_path(uri)
             state = _state(path)
             if uri != asked and self._seen.get((server, uri)) != state:
-                self._show(space, server, uri, path, extensions.get(_extension(path)), cancel)
+                self._show(context, server, uri, path, extensions.get(_extension(path)), cancel)
                 self._seen[server, uri] = state
         self._sources[server] = sources  # only now: who is cancelled midway begins anew
         self._changes.pop(server, None)
@@ -167,8 +161,8 @@ class LanguageServers:
         open_files = set(server.files)
         return (folder, now), [change for change in changes.items() if change[0] not in open_files]
 
-    def _show(self, space, server, uri, path, language, cancel):
-        decoded = _decoded(space, path)
+    def _show(self, context, server, uri, path, language, cancel):
+        decoded = _decoded(context, path)
         if decoded is not None:
             server.files.show(uri, language, decoded.text, cancel)
         elif uri in server.files:
@@ -176,10 +170,10 @@ class LanguageServers:
             server.files.changed_on_disk([(uri, DELETED)], cancel)
 
 
-def _decoded(space, path):
+def _decoded(context, path):
     """The file's text, None where there is none that could be shown."""
     try:
-        place = space.resolve(NAME, path)
+        place = context.resolve(NAME, path)
         data = files.read(NAME, place)
         return None if data is None else files.decode(NAME, place, data, "search it")
     except ToolError:

@@ -1,91 +1,274 @@
-"""lsp: what a language server knows of the code: where names are defined and used, what is wrong, and a name changed everywhere.
+"""A call of lsp: what the server is asked, and what the model reads.
 
-Here is the tool as it is offered; what a call does is in lsp_call.
+Navigation runs without a dialog. A rename is asked of the server while it is prepared, because the dialog shows what it would
+change; nothing is written before the answer.
 """
 
 from __future__ import annotations
 
-import os
+import functools
+from collections import namedtuple
 
-from mm import inside, log
-from mm.peers import languages
-from mm.tools.lsp_actions import ACTIONS, NAME
-from mm.tools.tool import Parameter, Tool
-from mm.wire import programs
+from mm.peers import languages, uris
+from mm.peers.lsp import INDEXING, Refused, ServerError
+from mm.text import one_line
+from mm.tools import files, lsp_answers, workspace_edit
+from mm.tools.language_servers import LanguageServers
+from mm.tools.positions import Lines, occurrences, units_of
+from mm.tools.tool import SHOWN, Action, Result, ToolError
+from mm.tools.workspace_edit import NAME
 
-WAITS = "the language server %s may run code of this project, so it waits until you trust the folder: mm --trust"
-NOT_ON_PATH = "lsp.%s: %s is not there, so it is not used"
+# What an action needs, what it asks the server, and which of the server's capabilities that is.
+Question = namedtuple("Question", "needs method capability")
+_AT_SYMBOL = ("path", "symbol")
+ACTIONS = {
+    "definition": Question(_AT_SYMBOL, "textDocument/definition", "definitionProvider"),
+    "references": Question(_AT_SYMBOL, "textDocument/references", "referencesProvider"),
+    "hover": Question(_AT_SYMBOL, "textDocument/hover", "hoverProvider"),
+    "symbols": Question(("path",), "textDocument/documentSymbol", "documentSymbolProvider"),
+    "find": Question(("query",), "workspace/symbol", "workspaceSymbolProvider"),
+    "diagnostics": Question(("path",), None, None),
+    "rename": Question(("path", "symbol", "new_name"), "textDocument/rename", "renameProvider"),
+}
 
-DESCRIPTION = ("Ask the language server: where a name is defined or used, its type, a file's symbols or errors. "
-               "rename changes a name in all files.")
-PARAMETERS = (
-    Parameter("action", "string", "", True, ("operation", "command"), tuple(ACTIONS)),
-    Parameter("path", "string", "File, needed but for find", False, ("file_path", "filename", "file")),
-    Parameter("symbol", "string", "Name as it stands in the file", False, ("name", "old_name")),
-    Parameter("line", "integer", "Line of the symbol, if known", False, ("line_number",)),
-    Parameter("query", "string", "For find: a part of a name", False, ("pattern", "search")),
-    Parameter("new_name", "string", "For rename", False, ("to", "new")),
-)
+# So many places are tried where the model did not say which one it means.
+TRIES = 5
+# So many languages are searched by `find`.
+LANGUAGES_SEARCHED = 3
+# At most so many lines are named where a name is not; so many paths are told to the front end.
+LINES_NAMED, PATHS_TOLD = 20, 50
+
+NO_ACTION = "[lsp: there is no action %s. Actions: %s]"
+NEEDS = '[lsp: %s needs "%s"]'
+CANNOT = "[lsp: %s cannot do %s; use bash with grep]"
+NOT_HERE = "[lsp: %s is not in %s]"
+NOT_THERE = '[lsp: "%s" is not on line %d of %s; it is on lines %s]'
+NOTHING = '[lsp: %s knows no %s of "%s" in %s]'
+NO_SYMBOLS = "[lsp: %s finds no symbols in %s]"
+NOT_FOUND = '[lsp: nothing is named like "%s"]'
+NO_PROBLEMS = "[lsp: %s finds no problems in %s]"
+NO_DIAGNOSTICS = "[lsp: no diagnostics yet from %s]"
+NOTHING_NEW = "[%s reports nothing new: this is what it reported before]"
+MAYBE_MORE = "[%s is still indexing: there may be more]"
+NO_CHANGE = '[lsp: %s changes nothing to rename "%s"]'
+WOULD_RENAME = "rename %s to %s: %s"
+RENAMED = "[renamed %s to %s: %s]"
 
 
-def tool(config, cwd: str, environ, notices=None) -> Tool | None:
-    """The tool, for the languages that are in the folder; None if no server for them is here, or may be started.
+def prepare(arguments, context, usable, environ) -> Action:
+    """`usable`: the languages that have a server on this machine (languages.Found). Raises ToolError, Cancelled."""
+    name = arguments["action"].strip().lower()
+    action = ACTIONS.get(name)
+    if action is None:
+        raise ToolError(NO_ACTION % (one_line(arguments["action"]), ", ".join(ACTIONS)))
+    for one, other in (("query", "symbol"), ("symbol", "query")):  # whichever it was called
+        arguments = dict({one: arguments[other]} if other in arguments else {}, **arguments)
+    for needed in action.needs:
+        if not arguments.get(needed, "").strip():
+            raise ToolError(NEEDS % (name, needed))
+    if context.seen.language_servers is None:
+        context.seen.language_servers = LanguageServers(usable, context.folder, environ)
+    call = _Call(context, name, arguments)
+    if name == "rename":
+        return call.rename()
+    paths = (call.place.location,) if call.place else ()
+    return Action(call.title, call.run, paths)
 
-    A server may run code of the project. If the user wants to be asked before anything runs, the folder must be trusted; `notices` is
-    told what waits for that. A server that is there is started by the first call, never before.
-    """
-    found = usable(config, cwd, environ)
-    if not found:
+
+class _Call:
+    """One call: `arguments` as they were sent, for the action `name`."""
+
+    def __init__(self, context, name, arguments):
+        self._servers, self._context, self._cancel = context.seen.language_servers, context, context.cancel
+        self._name, self._arguments = name, arguments
+        self._action = ACTIONS[name]
+        self._symbol = one_line(arguments.get("symbol", ""), 200)
+        self.place = context.resolve(NAME, arguments["path"]) if arguments.get("path", "").strip() else None
+        self._server = self._uri = self._told = None
+        self._sources = {}
+        what = self._symbol if "symbol" in self._action.needs else arguments["query"] if name == "find" else ""
+        new = " to " + one_line(arguments["new_name"]) if name == "rename" else ""
+        where = (" in " if what else "") + self.place.given if self.place else ""
+        self.title = one_line("lsp: %s %s%s%s" % (name, one_line(what), new, where), 200)
+
+    def run(self, progress):
+        try:
+            output = getattr(self, "_" + self._name)()
+        except ServerError as problem:
+            raise ToolError("[lsp: %s]" % problem) from None
+        return Result(self._fitting(output), prose=self._name == "hover")
+
+    # The actions
+
+    def _definition(self):
+        return self._places({}, "definition")
+
+    def _references(self):
+        return self._places({"context": {"includeDeclaration": True}}, "use")
+
+    def _hover(self):
+        self._open().files.catch_up(self._cancel)
+        return self._at_symbol({}, lsp_answers.hover) or self._nothing("description")
+
+    def _symbols(self):
+        self._open()
+        answer = self._ask({"textDocument": {"uri": self._uri}})
+        return lsp_answers.outline(answer) or NO_SYMBOLS % (self._server.name, self.place.given)
+
+    def _diagnostics(self):
+        self._open()
+        found, is_new = self._server.files.diagnostics(self._uri, self._told, self._cancel)
+        if found is None:
+            return NO_DIAGNOSTICS % self._server.name
+        lines, path = Lines(self._server.files.text(self._uri)), lsp_answers.shown_path(self._uri, self._servers.root)
+        text = lsp_answers.diagnostics(found, path, lambda position: lines.place(lines.offset(position, self._server.encoding)))
+        text = text or NO_PROBLEMS % (self._server.name, self.place.given)
+        return text if is_new else "%s\n%s" % (text, NOTHING_NEW % self._server.name)
+
+    def _find(self):
+        found, notes, refusals = [], [], []
+        for place in [self.place] if self.place else self._one_file_a_language():
+            self.place = place
+            settled = self._open().settle(self._cancel)
+            try:
+                answer = self._ask({"query": self._arguments["query"]})
+            except ToolError as refusal:
+                refusals.append(refusal)
+                continue
+            found += answer if isinstance(answer, list) else []
+            notes += [] if settled else [MAYBE_MORE % self._server.name]
+        text = lsp_answers.found_symbols(found, self._servers.root)
+        if not text and refusals:
+            raise refusals[0]
+        return "\n".join([text or NOT_FOUND % one_line(self._arguments["query"])] + notes)
+
+    def _one_file_a_language(self):
+        """A file for each server to begin with: some answer nothing before they have seen one."""
+        extensions = {extension for found in self._servers.usable for extension in found.extensions}
+        here = languages.present(self._servers.root, extensions)
+        paths = []
+        for found in self._servers.usable:
+            path = next((path for extension, path in here.items() if extension in found.extensions), None)
+            if path and path not in paths:
+                paths.append(path)
+        return [self._context.resolve(NAME, path) for path in paths[:LANGUAGES_SEARCHED]]
+
+    def rename(self):
+        """The Action of a rename, with the server's edit in it."""
+        symbol, new = self._symbol, self._arguments["new_name"].strip()
+        try:
+            if not self._open().settle(self._cancel):  # it would miss places
+                raise ServerError(INDEXING % self._server.name)
+            edit = self._edit(new)
+        except ServerError as problem:
+            raise ToolError("[lsp: %s]" % problem) from None
+        changes = workspace_edit.plan(edit, self._server.name, self._server.encoding, self._context, symbol, new, self._shown)
+        if not changes:
+            raise ToolError(NO_CHANGE % (self._server.name, symbol))
+        summary, listing = workspace_edit.summary(changes), workspace_edit.listing(changes)
+        new = one_line(new)
+
+        def run(progress):
+            workspace_edit.apply(changes, self._context)
+            self._servers.changed(self._server, changes)
+            output = "\n".join([RENAMED % (symbol, new, summary)] + listing)
+            return Result(self._fitting(output))
+
+        paths = tuple(change.place.location for change in changes[:PATHS_TOLD])
+        text = "\n".join([WOULD_RENAME % (symbol, new, summary)] + listing)
+        return Action(self.title, run, paths, asks=True, text=text, kind="edit")
+
+    def _edit(self, new):
+        """What the server would change. Files that it may have read otherwise than mm does it is shown, and then asked once more."""
+        ask = functools.partial(self._at_symbol, {"newName": new}, lambda answer: answer)
+        edit = ask()
+        shown = self._servers.show_odd(self._context, self._server, self.place, workspace_edit.edited(edit), self._cancel)
+        if not shown:
+            return edit
+        self._server.files.catch_up(self._cancel)
+        return ask()
+
+    # Asking
+
+    def _open(self):
+        self._server, self._uri, self._told = self._servers.open(self._context, self.place, self._cancel)
+        return self._server
+
+    def _ask(self, params):
+        if not self._server.capabilities.get(self._action.capability):
+            raise ToolError(CANNOT % (self._server.name, self._name))
+        return self._server.ask(self._action.method, params, self._cancel)
+
+    def _at_symbol(self, more, read):
+        """What `read` makes of the answer at the first of the symbol's places where there is any; None where there is none.
+
+        The first places may lie in a comment or a text: the server knows.
+        """
+        lines, refused = Lines(self._server.files.text(self._uri)), None
+        for line, column in self._wanted(lines)[:TRIES]:
+            position = {"line": line, "character": units_of(lines.line(line), column, self._server.encoding)}
+            try:
+                answer = read(self._ask(dict({"textDocument": {"uri": self._uri}, "position": position}, **more)))
+            except Refused as problem:
+                refused = refused or problem
+                continue
+            if answer:
+                return answer
+        if refused:
+            raise refused
         return None
-    waits = waiting(config, cwd, environ, found)
-    if waits:
-        if notices:
-            notices.add(waits)
-        return None
-    servers = []
 
-    def prepare(arguments, space):
-        from mm.tools import language_servers, lsp_call  # with all that belongs to them: many sessions never ask
+    def _wanted(self, lines):
+        """The places that the model may mean."""
+        asked = self._arguments.get("line")
+        places, elsewhere = occurrences(lines, self._arguments["symbol"], None if asked is None else asked - 1)
+        if places:
+            return places
+        if not elsewhere:
+            raise ToolError(NOT_HERE % ('"%s"' % self._symbol, self.place.given))
+        named = ", ".join(str(line + 1) for line in elsewhere[:LINES_NAMED]) + (", …" if len(elsewhere) > LINES_NAMED else "")
+        raise ToolError(NOT_THERE % (self._symbol, asked, self.place.given, named))
 
-        if not servers:
-            servers.append(language_servers.LanguageServers(found, cwd, environ))
-        return lsp_call.prepare(servers[0], arguments, space)
+    def _places(self, more, what):
+        settled = self._open().settle(self._cancel)
+        found = self._at_symbol(more, lsp_answers.locations)
+        if not found and not settled:
+            raise ServerError(INDEXING % self._server.name)
+        output = lsp_answers.places(found, self._servers.root, self._source) if found else self._nothing(what)
+        return output if settled else "%s\n%s" % (output, MAYBE_MORE % self._server.name)
 
-    return Tool(NAME, DESCRIPTION, "read", PARAMETERS, _subject, prepare)
+    def _nothing(self, what):
+        return NOTHING % (self._server.name, what, self._symbol, self.place.given)
 
+    def _fitting(self, output):
+        """As much of it as the model's window takes, in whole lines."""
+        limit = self._context.shown_limit(SHOWN)
+        if len(output) <= limit:
+            return output
+        shown = output[:limit].rpartition("\n")[0] or output[:limit]
+        return "%s\n%s" % (shown, lsp_answers.MORE % (output.count("\n") - shown.count("\n")))
 
-def usable(config, cwd: str, environ) -> list:
-    """The servers (languages.Found) that are on this machine; empty if none of them is for a file in the folder."""
-    if config.lsp is False:
-        return []
+    # Sources
 
-    def find(program):
-        path = programs.find(program, cwd, environ)
-        if path and os.path.dirname(program) and inside.is_inside(cwd, path) and not config.trusts(cwd, environ):
-            return None  # the project's own program
-        return path
+    def _shown(self, path):
+        """The text and the version of a file that the server was shown, None and None where it was not."""
+        uri = uris.to_uri(path)
+        return self._server.files.text(uri), self._server.files.version(uri)
 
-    for name, entry in config.lsp.items():
-        if find(entry.argv[0]) is None:
-            log.line(NOT_ON_PATH % (name, entry.argv[0]))
-    found = languages.candidates(config.lsp, find)
-    return found if present(found, cwd) else []
+    def _source(self, uri, line):
+        """A line of any file, "" where it cannot be read."""
+        if uri not in self._sources:
+            self._cancel.check()
+            self._sources[uri] = self._read(uri)
+        return self._sources[uri].line(line)
 
-
-def present(found, cwd: str) -> list:
-    """Those of the servers that are for a file in the folder."""
-    extensions = languages.present(cwd, {extension for each in found for extension in each.extensions})
-    return [each for each in found if set(each.extensions) & set(extensions)]
-
-
-def waiting(config, cwd: str, environ, found) -> str | None:
-    """The line about servers that wait until the folder is trusted; None if none do."""
-    if config.yolo or config.trusts(cwd, environ):
-        return None
-    return WAITS % ", ".join(os.path.basename(each.argv[0]) for each in present(found, cwd))
-
-
-def _subject(arguments) -> str:
-    """What a call is called by: its action, and what it is about."""
-    what = arguments.get("symbol") or arguments.get("query") or arguments.get("path") or ""
-    return " ".join(filter(None, (arguments.get("action"), what)))
+    def _read(self, uri):
+        path = uris.to_path(uri)
+        if path is None:
+            return Lines("")
+        try:
+            place = self._context.resolve(NAME, path)
+            data = files.read(NAME, place)
+            return Lines("" if data is None else files.decode(NAME, place, data, "search it").text)
+        except ToolError:
+            return Lines("")

@@ -90,16 +90,16 @@ def _tool(name, offer):
     server = offer.server
     title = "%s: %s" % (server.name, one_line(offer.name))
 
-    def prepare(arguments, space):
-        def run(cancel, progress):
+    def prepare(arguments, context):
+        def run(progress):
             try:
-                answer = server.call(offer.name, arguments, cancel, progress)
+                answer = server.call(offer.name, arguments, context.cancel, progress)
             except McpFailure as failure:
                 raise ToolError("[%s]" % failure) from None
-            return _result(answer, offer, space)
+            return _result(answer, offer, context)
 
         asks = ALWAYS if server.entry.permissions == "ask" else True
-        return Action(title, (), asks, None, json.dumps(arguments, ensure_ascii=False, indent=2), run)
+        return Action(title, run, asks=asks, text=json.dumps(arguments, ensure_ascii=False, indent=2))
 
     description = clean_terminal(offer.description).strip()
     if len(description) > DESCRIPTION_LIMIT:
@@ -107,7 +107,7 @@ def _tool(name, offer):
     return Tool(name, description, "other", (), "", prepare, clean(offer.schema))
 
 
-def _result(answer, offer, space):
+def _result(answer, offer, context):
     """The result of tools/call as the model reads it."""
     content = answer.get("content")
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
@@ -120,8 +120,8 @@ def _result(answer, offer, space):
     text = clean_terminal("\n".join(said)).rstrip()
     failed = answer.get("isError") is True
     if failed:
-        return Result.failed(_shown(text or FAILED_SILENTLY % (offer.server.name, one_line(offer.name)), space))
-    return Result(_shown(text, space)) if text else Result.note(NOTHING)
+        return Result.failed(_shown(text or FAILED_SILENTLY % (offer.server.name, one_line(offer.name)), context))
+    return Result(_shown(text, context)) if text else Result.note(NOTHING)
 
 
 def _holds(texts, data) -> bool:
@@ -181,9 +181,9 @@ def _media(what, part, data):
     return MEDIA % (what, _word(part.get("mimeType") or "of unknown type"), size(len(data.rstrip("=")) * 3 // 4))
 
 
-def _shown(text, space):
+def _shown(text, context):
     """As much of it as the model may read; the whole goes to a file then."""
-    head, tail = head_and_tail(text, space.shown_limit(space.config.bash_max_output), SHOWN_LINES)
+    head, tail = head_and_tail(text, context.shown_limit(context.config.bash_max_output), SHOWN_LINES)
     shown = "\n".join(head)
     if not tail and shown == text:
         return text

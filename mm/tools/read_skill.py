@@ -7,10 +7,9 @@ from itertools import islice
 
 from mm.skills import catalogue
 from mm.text import one_line
-from mm.tools.tool import SHOWN, Action, Parameter, Result, Tool, ToolError
+from mm.tools.tool import SHOWN, Action, Result, ToolError
 
 NAME = "read_skill"
-DESCRIPTION = "Read a skill, a procedure for one kind of task. When one matches the task, read it before anything else."
 
 UNKNOWN = '[no skill named "%s". Skills: %s]'
 ALREADY_READ = '[skill "%s" is already above]'
@@ -25,27 +24,16 @@ FILES_NAMED, ENTRIES_LOOKED_AT, DEPTH = 30, 2000, 3
 _NOT_LISTED = ("node_modules", "__pycache__")
 
 
-def tool(skills) -> Tool:
-    """The tool that reads these skills (catalogue.Skill), one at least.
-
-    The names are told as an enum. A skill that the model may not choose by itself must not stand there, and can be read all
-    the same once the user has named it; servers that hold the model to the enum would make that impossible, so with such
-    a skill there is no enum, and the catalogue in the system prompt names the others.
-    """
+def prepare(arguments, context, skills):
+    """`skills`: the session's (catalogue.Skill)."""
     by_name = {skill.name: skill for skill in skills}
-    told = tuple(skill.name for skill in skills if skill.model_may_call)
-
-    def prepare(arguments, space):
-        asked = arguments["name"]
-        skill = by_name.get(asked) or by_name.get(_plain(asked))
-        if skill is None:
-            raise ToolError(UNKNOWN % (one_line(asked), ", ".join(told) or "none"))
-        paths = () if skill.folder is None else (skill.path,)
-        return Action(f"{NAME}: {one_line(asked)}", paths, False, None, None, lambda cancel, progress: _run(skill, space))
-
-    name = Parameter("name", "string", "Name of the skill", True, ("skill", "skill_name", "command"),
-                     told if len(told) == len(by_name) else ())
-    return Tool(NAME, DESCRIPTION, "read", (name,), "name", prepare)
+    asked = arguments["name"]
+    skill = by_name.get(asked) or by_name.get(_plain(asked))
+    if skill is None:
+        offered = [skill.name for skill in skills if skill.model_may_call]
+        raise ToolError(UNKNOWN % (one_line(asked), ", ".join(offered) or "none"))
+    paths = () if skill.folder is None else (skill.path,)
+    return Action(f"{NAME}: {one_line(asked)}", lambda progress: _run(skill, context), paths)
 
 
 def _plain(name):
@@ -53,22 +41,22 @@ def _plain(name):
     return name.strip().lstrip("$/").replace("_", "-").lower()
 
 
-def _run(skill, space):
-    if skill.name in space.skills_read:
+def _run(skill, context):
+    if skill.name in context.seen.skills_read:
         output = ALREADY_READ % skill.name
     else:
-        output = _text(skill, space)
-        space.skills_read.add(skill.name)
+        output = _text(skill, context)
+        context.seen.skills_read.add(skill.name)
     return Result(output, prose=True)
 
 
-def _text(skill, space):
+def _text(skill, context):
     """The skill as the model reads it: its body, then where it lies and what lies there with it."""
     try:
         body = catalogue.body(skill).rstrip()
     except OSError as error:
         raise ToolError(FAILED % (skill.name, error.strerror or error)) from None
-    limit = space.shown_limit(SHOWN)
+    limit = context.shown_limit(SHOWN)
     parts = [body[:limit]] if body else []
     if len(body) > limit:
         parts.append(CUT % (len(body) - limit, CUT_IN_FILE % one_line(skill.path, 4096) if skill.folder else ""))

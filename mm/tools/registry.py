@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mm.text import one_line
-from mm.tools import ask_user, bash, edit_file, fetch_content, plan, read_file, read_skill, write_file
+from mm.tools import offers
 from mm.tools.arguments import plain_name
 from mm.tools.tool import ToolError
 
@@ -19,24 +19,29 @@ def built_in(config, skills=(), can_ask: bool = True) -> tuple:
     `skills` are the session's (skills.catalogue); without any there is nothing to read. `can_ask`: whether there is a user
     who can be asked.
     """
-    reads_skills = (read_skill.tool(skills),) if skills else ()
-    tools = (bash.configured(config), edit_file.TOOL, read_file.TOOL) + reads_skills + (write_file.TOOL,)
-    tools += (fetch_content.tool(config, os.environ), plan.TOOL, ask_user.TOOL._replace(offered=can_ask))
+    reads_skills = (offers.read_skill(skills),) if skills else ()
+    tools = (offers.bash(config), offers.EDIT_FILE, offers.READ_FILE) + reads_skills + (offers.WRITE_FILE,)
+    tools += (offers.FETCH_CONTENT, offers.PLAN, offers.ask_user(can_ask))
     return tuple(tool for tool in tools if tool.name not in config.tools_disabled)
 
 
-def reaching(config, cwd: str, notices=None) -> tuple:
-    """The tools that other programs stand behind, where there is such a program: other agents, language servers."""
+def reaching(config, folder: str, environ=os.environ, notices=None) -> tuple:
+    """The tools with another program behind them, if there is such a program: other agents, language servers.
+
+    `notices` takes a line about what waits until the folder is trusted.
+    """
     tools = []
     if config.agents:
-        from mm.tools import ask_agent
-
-        tools.append(ask_agent.tool(config, os.environ))
+        tools.append(offers.ask_agent(config, environ))
     if config.lsp is not False:
-        from mm.tools import lsp
+        from mm.tools import usable_servers
 
-        tools.append(lsp.tool(config, cwd, os.environ, notices))
-    return tuple(tool for tool in tools if tool and tool.name not in config.tools_disabled)
+        found = usable_servers.here(config, folder, environ)
+        waits = usable_servers.waiting(config, folder, environ, found) if found else None
+        if waits and notices:
+            notices.add(waits)
+        tools += [offers.lsp(found, environ)] if found and not waits else []
+    return tuple(tool for tool in tools if tool.name not in config.tools_disabled)
 
 
 def to_wire(tools) -> list:

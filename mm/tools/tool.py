@@ -3,8 +3,8 @@
 A call goes through three steps, and only the last one changes anything:
 
     parse_arguments(tool, raw)       the model's text -> a dict that fits the parameters, or BadArguments
-    tool.prepare(arguments, space)   -> an Action: title, paths, the diff it would make; or ToolError
-    action.run(cancel, progress)     -> a Result; or ToolError, or Cancelled
+    tool.prepare(arguments, context) -> an Action: title, paths, the diff it would make; or ToolError
+    action.run(progress)             -> a Result; or ToolError, or Cancelled
 
 Between the second and the third stands the permission dialog, which shows the Action.
 """
@@ -28,13 +28,15 @@ Tool.__new__.__defaults__ = (None, True)
 Parameter = namedtuple("Parameter", "name type description required aliases choices items")
 Parameter.__new__.__defaults__ = (True, (), (), ())
 
-# What a call will do. `title` is one line; `paths` absolute; `asks` whether the gate asks when yolo is off, ALWAYS where it asks
-# even when it is on; `diff` an events.Diff or None and `text` a str or None for the dialog; `run(cancel, progress)` does it,
-# where `progress(tail)` may be called with the cleaned end of the output so far, from any thread, until run returns. `kind` is
-# the tool's unless the call has one of its own.
-Action = namedtuple("Action", "title paths asks diff text run kind")
-Action.__new__.__defaults__ = (None,)
+# What a call will do. `title` is one line; `run(progress)` does it, where `progress(tail)` may be called with the cleaned end of
+# the output so far, from any thread, until run returns. `paths` are absolute; `asks` says whether the gate asks when yolo is off,
+# ALWAYS: also when it is on. `diff` is an events.Diff or None and `text` a str or None, for the dialog. `kind` is the tool's unless
+# the call has one of its own.
+Action = namedtuple("Action", "title run paths asks diff text kind", defaults=((), False, None, None, None))
 ALWAYS = "always"
+
+# What a result shows of a file, in characters, if the model's window is not smaller.
+SHOWN = 40000
 
 
 class Result(namedtuple("Result", "output status diff prose", defaults=(COMPLETED, None, False))):
@@ -53,9 +55,6 @@ class Result(namedtuple("Result", "output status diff prose", defaults=(COMPLETE
     def failed(cls, text: str) -> Result:
         """Why there is no result, as a ToolError says it."""
         return cls(text, FAILED)
-
-# What a result shows of a file, in characters, where the model's window is not smaller.
-SHOWN = 40000
 
 
 class ToolError(Exception):

@@ -14,9 +14,10 @@ from mm.peers import uris
 from mm.text import one_line, plural
 from mm.tools import files
 from mm.tools.document import Document, with_newlines
-from mm.tools.lsp_actions import NAME
 from mm.tools.positions import Lines, is_position, last_part, word
 from mm.tools.tool import ToolError
+
+NAME = "lsp"
 
 OUTSIDE = "[lsp: the rename would change %s, which is outside of the working directory. Nothing was changed]"
 OVERLAP = "[lsp: %s sent edits of %s that overlap. Nothing was changed]"
@@ -47,23 +48,23 @@ class _Draft:
 class _Plan:
     """`shown(path)` is the text that the server was shown of an open file and its version, (None, None) for others."""
 
-    def __init__(self, server_name, encoding, space, symbol, new_name, shown):
-        self._server, self._encoding, self._space = server_name, encoding, space
+    def __init__(self, server_name, encoding, context, symbol, new_name, shown):
+        self._server, self._encoding, self._context = server_name, encoding, context
         self._old, self._new, self._shown = last_part(symbol).lower(), word(last_part(new_name)), shown
         self._new_name = new_name
         self._drafts = {}
-        self._root = os.path.realpath(space.cwd)
+        self._root = os.path.realpath(context.folder)
 
     def draft(self, uri):
         path = uris.to_path(uri)
         if path is None:
             raise ToolError(OUTSIDE % one_line(str(uri), 300))
-        place = self._space.resolve(NAME, path)
+        place = self._context.resolve(NAME, path)
         if place.real not in self._drafts:
             if not uris.is_inside(place.real, self._root):
                 raise ToolError(OUTSIDE % one_line(path, 300))
             inside = os.path.relpath(place.real, self._root)
-            place = place._replace(given=one_line(inside, 300), location=os.path.join(self._space.cwd, inside))
+            place = place._replace(given=one_line(inside, 300), location=os.path.join(self._context.folder, inside))
             if os.path.isdir(place.real):
                 raise ToolError(FOLDER % (self._server, place.given))
             before = files.read(NAME, place)
@@ -108,7 +109,7 @@ class _Plan:
         draft = self.draft(uri)
         if draft.decoded is None:
             raise ToolError(GONE % (self._server, draft.place.given))
-        self._space.cancel.check()
+        self._context.cancel.check()
         text, lines = draft.decoded.text, Lines(draft.decoded.text)
         shown, known = self._shown(draft.place.real)
         fits = is_plain(draft.decoded) if shown is None else shown == text and (version is None or version == known)
@@ -144,7 +145,7 @@ class _Plan:
         name. There may be very many, and in one line."""
         newline, named, spans = Document(lines.text).newline, {}, []
         for edit in edits:
-            self._space.cancel.check()
+            self._context.cancel.check()
             first, last, new = self._parts(edit)
             start, end = lines.offset(first, self._encoding), lines.offset(last, self._encoding)
             around = lines.place(start)[0], lines.place(end)[0]
@@ -197,9 +198,9 @@ def edited(edit) -> list:
     return [path for path in map(uris.to_path, found) if path is not None]
 
 
-def plan(edit, server_name, encoding, space, symbol, new_name, shown) -> list:
+def plan(edit, server_name, encoding, context, symbol, new_name, shown) -> list:
     """The Changes that a WorkspaceEdit makes, none where it makes none. Raises ToolError."""
-    work = _Plan(server_name, encoding, space, symbol, new_name, shown)
+    work = _Plan(server_name, encoding, context, symbol, new_name, shown)
     if not isinstance(edit, dict):
         return []
     operations = edit.get("documentChanges")
@@ -231,11 +232,11 @@ def listing(changes) -> list:
     return lines
 
 
-def apply(changes, space) -> None:
+def apply(changes, context) -> None:
     """Makes the changes: all, or none. Raises ToolError. It cannot be cancelled once it has begun to write."""
     for change in changes:
         files.unchanged(NAME, change.place, change.before)
-    space.cancel.check()
+    context.cancel.check()
     modes, done, folders = {}, [], _missing_folders(changes)
     try:
         for change in changes:
@@ -250,23 +251,23 @@ def apply(changes, space) -> None:
         if isinstance(problem, ToolError):
             raise ToolError(NOT_RESTORED % (problem, ", ".join(left)) if left else RESTORED % problem) from None
         raise
-    _tell(changes, space)
+    _tell(changes, context)
 
 
-def _tell(changes, space):
+def _tell(changes, context):
     """The model knows of each file what it knew, of one that has moved what it knew of the old one."""
     before = {change.place.real: files.digest(change.before) for change in changes if change.before is not None}
-    whole = {real for real, digest in before.items() if space.seen.get(real) == digest}
-    known = {real for real, digest in before.items() if space.last_known(real) == digest}
+    whole = {real for real, digest in before.items() if context.seen.knows_whole(real, digest)}
+    known = {real for real, digest in before.items() if context.seen.last_known(real) == digest}
     for change in changes:
         real, origin = change.place.real, change.origin or change.place.real
         if change.after is None:
-            space.seen.pop(real, None)
+            context.seen.forget(real)
         elif origin in whole:
-            space.saw_whole(real, files.digest(change.after))
+            context.seen.saw_whole(real, files.digest(change.after))
         elif origin in known:
-            space.edited(real, before[origin], files.digest(change.after))
-        space.failed_edits.pop(real, None)
+            context.seen.edited(real, before[origin], files.digest(change.after))
+        context.seen.failed_edits.pop(real, None)
 
 
 def _missing_folders(changes):

@@ -53,7 +53,7 @@ class Compact(unittest.TestCase):
         session.messages += messages
         cancel = cancel or Cancel()
         session.open(cancel, 0)
-        session.workspace.skills_read.add("bg-jobs")
+        session.seen.skills_read.add("bg-jobs")
         return compact.Compactor(agent, session, cancel, self.usages.append)
 
     def used(self):
@@ -88,7 +88,7 @@ class Compact(unittest.TestCase):
         self.assertIn("compressed 6 messages → 1 summary + 4 kept", outcome.line)
         self.assertEqual(self.session.messages[0]["content"], "Goal: the password is tulip.")
         self.assertEqual([(usage.input, usage.output) for usage in self.usages], [(1200, 10)])
-        self.assertEqual(self.session.workspace.skills_read, set(), "they can be read again")
+        self.assertEqual(self.session.seen.skills_read, set(), "they can be read again")
         sent = request.body["messages"]
         self.assertEqual(sent[:-1], history.to_wire(self.session.system, messages), "the very same messages, and one more")
         self.assertEqual(sent[-1], {"role": "user", "content": compaction.instructions(False)})

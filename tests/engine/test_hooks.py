@@ -22,7 +22,7 @@ from mm.engine.hook_program import Ended
 from mm.engine.hooks import NOTHING, HookFailed, Hooks, Verdict, read_answer
 from mm.tools import bash
 from mm.tools.tool import ToolError
-from mm.tools.workspace import Workspace
+from mm.tools.context import Context, Seen
 from mm.wire import child
 from tests import support
 from tests.support import DEADLINE, PROJECT, group_alive, wait_until
@@ -310,7 +310,7 @@ class Failures(HookTest):
         self.assertEqual(json.loads(self.read("seen"))["input"]["command"], "forbidden".rjust(140 * 1024))
         self.assertEqual(self.logged, [])
         with self.assertRaisesRegex(ToolError, "too long for the system"):
-            bash.prepare({"command": "x" * (bash.COMMAND_LIMIT + 1)}, Workspace(self.folder, config.load(self.folder, {})))
+            bash.prepare({"command": "x" * (bash.COMMAND_LIMIT + 1)}, Context(self.folder, config.load(self.folder, {}), Cancel(), None, "call_1", 0, Seen()))
 
     def test_no_folder_and_no_shell(self):
         subject = self.hooks("preToolCall", "true")

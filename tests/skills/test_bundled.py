@@ -17,21 +17,22 @@ from mm.cancel import Cancel
 from mm.skills import catalogue
 from mm.tools import registry
 from mm.tools.arguments import parse_arguments
-from mm.tools.workspace import Workspace
+from mm.tools.context import Context, Seen
 from tests import support
 
 # Runs in a process of its own, in which mm can be imported already; prints what a session finds there.
 LOOK = """
 import json, os, sys
+from mm.cancel import Cancel
 from mm.config import config
 from mm.skills import catalogue
 from mm.tools import registry
-from mm.tools.workspace import Workspace
+from mm.tools.context import Context, Seen
 settings = config.load(os.getcwd(), os.environ)
 skills, warnings = catalogue.find(os.getcwd(), settings, os.environ)
 tool = registry.find(registry.built_in(settings, skills), "read_skill")
-action = tool.prepare({"name": "bg-jobs"}, Workspace(os.getcwd(), settings))
-print(json.dumps([skills[0]._asdict(), warnings, action.run(None, None).output]))
+action = tool.prepare({"name": "bg-jobs"}, Context(os.getcwd(), settings, Cancel(), None, "call_1", 0, Seen()))
+print(json.dumps([skills[0]._asdict(), warnings, action.run(None).output]))
 """
 
 # Starts the zipapp as `python3 mm.pyz --version` does, which leaves mm importable from it, byte code and all.
@@ -120,7 +121,7 @@ class BgJobs(unittest.TestCase):
     def setUp(self):
         folder = support.scratch_folder()
         settings = config.load(folder, support.environment())
-        self.space = Workspace(folder, settings)
+        self.context = Context(folder, settings, Cancel(), None, "call_1", 0, Seen())
         self.bash = registry.find(registry.built_in(settings), "bash")
         self.jobs = []
         self.addCleanup(self.clean)
@@ -138,8 +139,8 @@ class BgJobs(unittest.TestCase):
             return int(file.read())
 
     def run_bash(self, command):
-        action = self.bash.prepare(parse_arguments(self.bash, {"command": command}), self.space)
-        return action.run(Cancel(), lambda tail: None).output
+        action = self.bash.prepare(parse_arguments(self.bash, {"command": command}), self.context)
+        return action.run(lambda tail: None).output
 
     def start(self, command):
         """(the job's folder, all that "Start" printed)."""
@@ -165,9 +166,9 @@ class BgJobs(unittest.TestCase):
     def test_a_job_that_ends(self):
         started = time.monotonic()
         job, output = self.start('echo "it\'s $((6 * 7))"; pwd\nsleep 1.1\nexit 3')
-        self.assertEqual(output, "%s\nit's 42\n%s" % (job, self.space.cwd))
-        self.assertEqual(self.recipe("Inspect", job), "running\nit's 42\n%s" % self.space.cwd)
-        self.assertEqual(self.recipe("Wait for the end", job), "it's 42\n%s\nexit code: 3" % self.space.cwd)
+        self.assertEqual(output, "%s\nit's 42\n%s" % (job, self.context.folder))
+        self.assertEqual(self.recipe("Inspect", job), "running\nit's 42\n%s" % self.context.folder)
+        self.assertEqual(self.recipe("Wait for the end", job), "it's 42\n%s\nexit code: 3" % self.context.folder)
         self.assertLess(time.monotonic() - started, 10)
         self.assertEqual(self.recipe("Inspect", job).split("\n")[0], "ended, exit code: 3")
         self.assertEqual(self.recipe("Stop", job), "it has ended already")

@@ -9,7 +9,8 @@ import unittest
 
 from mm.config import config
 from mm.skills import catalogue
-from mm.tools import files, read_skill
+from mm.tools import read_skill
+from mm.tools.tool import SHOWN
 from tests import support
 from tests.skills.folders import PLACES, SkillsTest
 
@@ -36,7 +37,7 @@ LIMITS = [
     "at most %d characters" % catalogue.NAME_LIMIT, "%d characters are kept, %d stand" % (
         catalogue.DESCRIPTION_LIMIT, catalogue.CATALOGUE_LIMIT),
     "within %d KiB; %d MiB of the file" % (catalogue.HEAD_BYTES >> 10, catalogue.FILE_BYTES >> 20),
-    "%d warnings" % catalogue.WARNINGS_LIMIT, "at most %d characters or a tenth" % files.SHOWN,
+    "%d warnings" % catalogue.WARNINGS_LIMIT, "at most %d characters or a tenth" % SHOWN,
     "at most %d, down to" % read_skill.FILES_NAMED, "longer than %d KiB" % (catalogue.COMMANDS_BYTES >> 10),
     "`%s`, " % catalogue.FILE_NAMES[0] and "`%s` where that is not there" % catalogue.FILE_NAMES[1],
 ]

@@ -10,7 +10,7 @@ from mm.cancel import Cancel
 from mm.tools import registry
 from mm.tools.arguments import parse_arguments
 from mm.tools.tool import ToolError
-from mm.tools.workspace import Workspace
+from mm.tools.context import Context, Seen
 from tests import support
 
 
@@ -19,26 +19,27 @@ class ToolTest(unittest.TestCase):
 
     def setUp(self):
         self.folder = support.scratch_folder()
-        self.space = self.new_space()
+        self.context = self.new_context()
 
-    def new_space(self, window=0, folder=None, **overrides):
-        """A Workspace; `overrides` are configuration keys with `_` for the dot, as bash_maxOutput=300."""
+    def new_context(self, window=0, folder=None, **overrides):
+        """The Context of a call in a new session; `overrides` are configuration keys with `_` for the dot, as bash_maxOutput=300."""
         values = {name.replace("_", ".", 1): value for name, value in overrides.items()}
         settings = config.load(self.folder, {"HOME": self.folder}, None, values)
-        return Workspace(folder or self.folder, settings, window)
+        return Context(folder or self.folder, settings, Cancel(), None, "call_1", window, Seen())
 
-    def prepare(self, name, space=None, **arguments):
-        space = space or self.space
-        tool = registry.find(registry.built_in(space.config), name)
-        return tool.prepare(parse_arguments(tool, arguments), space)
+    def prepare(self, name, context=None, **arguments):
+        context = context or self.context
+        tool = registry.find(registry.built_in(context.config), name)
+        return tool.prepare(parse_arguments(tool, arguments), context)
 
-    def run_tool(self, name, space=None, progress=lambda tail: None, cancel=None, **arguments):
-        return self.prepare(name, space, **arguments).run(cancel or Cancel(), progress)
+    def run_tool(self, name, context=None, progress=lambda tail: None, cancel=None, **arguments):
+        context = context or self.context
+        return self.prepare(name, context._replace(cancel=cancel or context.cancel), **arguments).run(progress)
 
-    def output(self, name, space=None, **arguments):
+    def output(self, name, context=None, **arguments):
         """What the model reads, whether the call went well or not."""
         try:
-            return self.run_tool(name, space, **arguments).output
+            return self.run_tool(name, context, **arguments).output
         except ToolError as error:
             return str(error)
 

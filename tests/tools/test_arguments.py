@@ -119,13 +119,13 @@ class Arguments(unittest.TestCase):
 
 class Registry(ToolTest):
     def test_the_order_is_fixed_and_disabled_tools_are_left_out(self):
-        names = [tool.name for tool in registry.built_in(self.space.config)]
+        names = [tool.name for tool in registry.built_in(self.context.config)]
         self.assertEqual(names, ["bash", "edit_file", "read_file", "write_file", "fetch_content", "plan", "ask_user"])
-        space = self.new_space(tools_disabled=["bash", "write_file"])
-        self.assertEqual([tool.name for tool in registry.built_in(space.config)], ["edit_file", "read_file", "fetch_content", "plan", "ask_user"])
+        context = self.new_context(tools_disabled=["bash", "write_file"])
+        self.assertEqual([tool.name for tool in registry.built_in(context.config)], ["edit_file", "read_file", "fetch_content", "plan", "ask_user"])
 
     def test_a_tool_that_is_not_offered_is_found_and_not_named(self):
-        tools = registry.built_in(self.space.config, can_ask=False)
+        tools = registry.built_in(self.context.config, can_ask=False)
         self.assertEqual(registry.find(tools, "ask_user").name, "ask_user")
         self.assertNotIn("ask_user", str(registry.to_wire(tools)))
         with self.assertRaises(ToolError) as caught:
@@ -133,7 +133,7 @@ class Registry(ToolTest):
         self.assertNotIn("ask_user", str(caught.exception))
 
     def test_the_schemas_are_small_and_flat(self):
-        wire = registry.to_wire(registry.built_in(self.space.config))
+        wire = registry.to_wire(registry.built_in(self.context.config))
         self.assertLess(len(json.dumps(wire, separators=(",", ":"))), 4000)
         for tool in wire:
             schema = tool["function"]["parameters"]
@@ -144,13 +144,13 @@ class Registry(ToolTest):
                 self.assertLessEqual(len(parameter.get("description", "").split()), 12)
 
     def test_the_description_names_the_configured_limits(self):
-        space = self.new_space(bash_timeout=30, bash_maxTimeout=90)
-        wire = registry.to_wire(registry.built_in(space.config))
+        context = self.new_context(bash_timeout=30, bash_maxTimeout=90)
+        wire = registry.to_wire(registry.built_in(context.config))
         timeout = wire[0]["function"]["parameters"]["properties"]["timeout"]
         self.assertEqual(timeout["description"], "Seconds, default 30, at most 90")
 
     def test_a_tool_is_found_by_a_name_like_its_own(self):
-        tools = registry.built_in(self.space.config)
+        tools = registry.built_in(self.context.config)
         for name in ("read_file", "readFile", "ReadFile", "read-file", "READ_FILE"):
             self.assertEqual(registry.find(tools, name).name, "read_file")
         with self.assertRaises(ToolError) as caught:
@@ -159,7 +159,7 @@ class Registry(ToolTest):
                          "[there is no tool named grep. Tools: bash, edit_file, read_file, write_file, fetch_content, plan, ask_user]")
 
     def test_titles(self):
-        bash, _, read = registry.built_in(self.space.config)[:3]
+        bash, _, read = registry.built_in(self.context.config)[:3]
         for tool, arguments, expected in [
             (bash, {"command": "ls -la"}, "bash: ls -la"),
             (bash, {"command": "ls\npwd"}, "bash: ls…"),

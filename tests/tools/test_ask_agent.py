@@ -13,7 +13,7 @@ from mm.peers import agent as peers_agent
 from mm.tools import ask_agent, registry
 from mm.tools.arguments import parse_arguments
 from mm.tools.tool import ToolError
-from mm.tools.workspace import Workspace
+from mm.tools.context import Context, Seen
 from tests import support
 from tests.tools import calls
 
@@ -37,17 +37,16 @@ class AskAgent(calls.ToolTest):
         self.tails = []
 
     def tool(self, **environ):
-        return ask_agent.tool(self.config, dict(os.environ, **environ))
+        return next(iter(registry.reaching(self.config, self.folder, dict(os.environ, **environ))), None)
 
     def call(self, *lines, agent="reviewer", tool=None, window=0, **values):
         """The Result; a ToolError's sentence where it fails."""
-        space = Workspace(self.folder, self.config.replace(**values), window)
-        space.front, space.ref = Front(), "call_7"
+        context = Context(self.folder, self.config.replace(**values), Cancel(), Front(), "call_7", window, Seen())
         tool = tool or self.tool()
         try:
-            action = tool.prepare(parse_arguments(tool, {"agent": agent, "prompt": "\n".join(lines)}), space)
+            action = tool.prepare(parse_arguments(tool, {"agent": agent, "prompt": "\n".join(lines)}), context)
             self.assertEqual((action.title, action.asks, action.paths), ("ask_agent: " + agent.strip().lower(), False, ()))
-            return action.run(Cancel(), self.tails.append)
+            return action.run(self.tails.append)
         except ToolError as error:
             return str(error)
 

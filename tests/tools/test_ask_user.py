@@ -6,7 +6,7 @@ import os
 import unittest
 
 from mm.events import ACCEPTED, DECLINED, FORM_CANCELLED, UNAVAILABLE, FormAnswer
-from mm.tools import ask_user, questions
+from mm.tools import ask_user, offers
 from tests import support
 from tests.tools.calls import ToolTest
 
@@ -73,7 +73,7 @@ ANSWERS = [
 
 class AskUser(ToolTest):
     def ask(self, questions, front):
-        self.space.front, self.space.ref = front, "call_7"
+        self.context = self.context._replace(front=front, ref="call_7")
         return self.run_tool("ask_user", questions=questions)
 
     def test_what_cannot_be_asked_is_refused_with_the_reason(self):
@@ -101,9 +101,9 @@ class AskUser(ToolTest):
                 self.assertEqual(result.output, "q1 %s: %s" % (question["question"], expected))
 
     def test_the_other_answers(self):
-        for action, output, status in ((DECLINED, questions.USER_DECLINED, "completed"),
-                                       (FORM_CANCELLED, questions.USER_CANCELLED, "completed"),
-                                       (UNAVAILABLE, questions.NOBODY, "failed")):
+        for action, output, status in ((DECLINED, ask_user.USER_DECLINED, "completed"),
+                                       (FORM_CANCELLED, ask_user.USER_CANCELLED, "completed"),
+                                       (UNAVAILABLE, ask_user.NOBODY, "failed")):
             result = self.ask([TEXT], Front(action))
             self.assertEqual((result.output, result.status), (output, status))
 
@@ -114,20 +114,20 @@ class AskUser(ToolTest):
 
 class TheOffer(unittest.TestCase):
     def test_it_is_what_a_call_takes(self):
-        told = {parameter.name: parameter for parameter in ask_user.TOOL.parameters[0].items}
-        self.assertEqual((ask_user.TOOL.name, told["type"].choices), (questions.NAME, questions.TYPES))
-        self.assertIn("1 to %d questions" % questions.MOST_QUESTIONS, ask_user.TOOL.description)
+        told = {parameter.name: parameter for parameter in offers.ask_user(True).parameters[0].items}
+        self.assertEqual((offers.ask_user(True).name, told["type"].choices), (ask_user.NAME, ask_user.TYPES))
+        self.assertIn("1 to %d questions" % ask_user.MOST_QUESTIONS, offers.ask_user(True).description)
         self.assertEqual(told["options"].description,
-                         "%d to %d, for choice and multi" % (questions.LEAST_OPTIONS, questions.MOST_OPTIONS))
+                         "%d to %d, for choice and multi" % (ask_user.LEAST_OPTIONS, ask_user.MOST_OPTIONS))
 
 
 class ThePage(unittest.TestCase):
     def test_it_has_every_text_and_limit(self):
         with open(os.path.join(support.PROJECT, "docs", "ask-user.md"), encoding="utf-8") as file:
             page = file.read()
-        for text in (questions.NOBODY, questions.USER_DECLINED, questions.USER_CANCELLED, questions.NO_ANSWER,
-                     "q1 <question>: <answer>", REFUSED[2][1], REFUSED[1][1], *questions.TYPES):
+        for text in (ask_user.NOBODY, ask_user.USER_DECLINED, ask_user.USER_CANCELLED, ask_user.NO_ANSWER,
+                     "q1 <question>: <answer>", REFUSED[2][1], REFUSED[1][1], *ask_user.TYPES):
             self.assertIn("`%s`" % text, page)
-        for text in ("at most %d characters" % questions.QUESTION_LENGTH, "at most %d characters" % questions.OPTION_LENGTH,
-                     "%d to %d different" % (questions.LEAST_OPTIONS, questions.MOST_OPTIONS)):
+        for text in ("at most %d characters" % ask_user.QUESTION_LENGTH, "at most %d characters" % ask_user.OPTION_LENGTH,
+                     "%d to %d different" % (ask_user.LEAST_OPTIONS, ask_user.MOST_OPTIONS)):
             self.assertIn(text, page)

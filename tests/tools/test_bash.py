@@ -16,7 +16,6 @@ from mm import events, replacing
 from mm.cancel import Cancel, Cancelled
 from mm.tools import bash, logs
 from mm.tools.output import Output, decode
-from mm.tools.tool import ToolError
 from tests import support
 from tests.tools.calls import ToolTest
 
@@ -77,15 +76,15 @@ class Results(ToolTest):
         self.assertEqual(self.output("bash", command="true #".ljust(bash.COMMAND_LIMIT)), "[no output]")
 
     def test_a_folder_that_is_gone(self):
-        space = self.new_space(folder=self.path("gone"))
-        self.assertEqual(self.output("bash", space, command="true"),
+        context = self.new_context(folder=self.path("gone"))
+        self.assertEqual(self.output("bash", context, command="true"),
                          f"[bash: the working directory {self.path('gone')} does not exist]")
 
     def test_the_configured_shell(self):
-        space = self.new_space(bash_shell="/bin/sh")
-        self.assertEqual(self.output("bash", space, command="echo $0"), "/bin/sh")
-        space = self.new_space(bash_shell="no-such-shell")
-        self.assertEqual(self.output("bash", space, command="true"),
+        context = self.new_context(bash_shell="/bin/sh")
+        self.assertEqual(self.output("bash", context, command="echo $0"), "/bin/sh")
+        context = self.new_context(bash_shell="no-such-shell")
+        self.assertEqual(self.output("bash", context, command="true"),
                          "[bash: bash.shell is no-such-shell, and there is no such program]")
 
     def test_what_the_dialog_shows(self):
@@ -96,7 +95,7 @@ class Results(ToolTest):
     def test_two_sessions_at_once_do_not_share_logs(self):
         outputs = {}
         threads = [threading.Thread(target=lambda number=number: outputs.update(
-            {number: self.output("bash", self.new_space(), command=f"yes {number} | head -n 20000")})) for number in range(2)]
+            {number: self.output("bash", self.new_context(), command=f"yes {number} | head -n 20000")})) for number in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -129,9 +128,9 @@ class Long(ToolTest):
 
     def test_no_more_characters_than_configured_or_than_the_window_holds(self):
         command = f"for i in $(seq 500); do echo $i-{'x' * 90}; done"
-        for space, most in [(self.space, 30000), (self.new_space(bash_maxOutput=3000), 3000),
-                            (self.new_space(window=8192), 3276)]:
-            output = self.output("bash", space, command=command)
+        for context, most in [(self.context, 30000), (self.new_context(bash_maxOutput=3000), 3000),
+                            (self.new_context(window=8192), 3276)]:
+            output = self.output("bash", context, command=command)
             self.assertLess(len(output), most + 200)
             self.assertGreater(len(output), most * 0.9)
 
@@ -239,8 +238,8 @@ class Ended(ToolTest):
         self.assertTrue(until(lambda: gone(self.pid())))
 
     def test_a_timeout_above_the_most_is_lowered(self):
-        space = self.new_space(bash_timeout=1, bash_maxTimeout=1)
-        output = self.output("bash", space, command="sleep 60", timeout=900)
+        context = self.new_context(bash_timeout=1, bash_maxTimeout=1)
+        output = self.output("bash", context, command="sleep 60", timeout=900)
         self.assertEqual(output, "[timed out after 1 s, the most allowed: the command and its children were killed. "
                                  "Rather start it in the background (read the skill bg-jobs).]")
 

@@ -96,7 +96,7 @@ class Edited(ToolTest):
         action = self.prepare("edit_file", path="f", old_string="a", new_string="x")
         self.put("f", "a\nB\n")
         with self.assertRaises(ToolError) as caught:
-            action.run(None, None)
+            action.run(None)
         self.assertEqual(str(caught.exception), "[edit_file: f changed while waiting for permission. Read it again.]")
         self.assertEqual(self.get("f"), b"a\nB\n")
 
@@ -116,7 +116,7 @@ class Refused(ToolTest):
         ]:
             with self.subTest(old):
                 self.assertEqual(self.edit(old, new, **more), expected)
-        self.space.failed_edits.clear()
+        self.context.seen.failed_edits.clear()
         self.assertEqual(self.edit("   z", "Z", replace_all=True),
                          "[edit_file: old_string is not in f, but with other blanks 3 times, at lines 3, 4, 6. "
                          "Copy it exactly, with surrounding lines to make it unique.]")
@@ -179,6 +179,6 @@ class FailedTwice(ToolTest):
 
     def test_a_file_beyond_the_window_is_not_shown(self):
         self.put("f", ("x" * 99 + "\n") * 200)
-        self.space = self.new_space(window=8192)
+        self.context = self.new_context(window=8192)
         self.fail()
         self.assertNotIn("twice", self.fail())

@@ -10,7 +10,7 @@ import threading
 import time
 
 from mm.cancel import Cancel, Cancelled
-from mm.tools import document, editing, matching
+from mm.tools import document, edit_file, matching
 from tests.tools.calls import ToolTest
 
 NUMBERED = "".join(f"value {number} = {number % 7};\n" for number in range(150000))
@@ -34,23 +34,23 @@ class Cancelling(ToolTest):
         for what, tool, text, arguments in LONG:
             with self.subTest(what):
                 self.put("f", text)
-                self.space.cancel = Cancel()
+                self.context = self.context._replace(cancel=Cancel())
                 times = []
-                timer = threading.Timer(0.1, lambda: (times.append(time.monotonic()), self.space.cancel.cancel()))
+                timer = threading.Timer(0.1, lambda: (times.append(time.monotonic()), self.context.cancel.cancel()))
                 timer.start()
                 with self.assertRaises(Cancelled):
-                    self.run_tool(tool, cancel=self.space.cancel, path="f", **arguments)
+                    self.run_tool(tool, cancel=self.context.cancel, path="f", **arguments)
                 self.assertLess(time.monotonic() - times[0], ANSWERED)
                 timer.join()
                 self.assertEqual(os.path.getsize(self.path("f")), len(text))
 
     def test_a_cancelled_turn_prepares_nothing(self):
         self.put("f", "a\n")
-        self.space.cancel.cancel()
+        self.context.cancel.cancel()
         for path in ("f", "missing"):
             with self.assertRaises(Cancelled):
                 self.run_tool("edit_file", path=path, old_string="a", new_string="b")
-        self.space.cancel = Cancel()
+        self.context = self.context._replace(cancel=Cancel())
         self.assertEqual(self.output("edit_file", path="f", old_string="a", new_string="b"), "[edited f: 1 change, line 1]\nb")
 
 
@@ -70,7 +70,7 @@ class Cheap(ToolTest):
         self.assertEqual(self.get("f").decode(), text.replace("foo", "baz"))
 
     def test_too_many_lines_to_edit(self):
-        self.put("f", "\n" * (editing.LINES + 1))
+        self.put("f", "\n" * (edit_file.LINES + 1))
         self.assertEqual(self.output("edit_file", path="f", old_string="a", new_string="b"),
                          "[edit_file: f has 2000001 lines; use bash with sed to change it]")
 

@@ -17,10 +17,10 @@ from mm.config import config
 from mm.cancel import Cancel, Cancelled
 from mm.peers import lsp as client
 from mm.peers import lsp_files, program
-from mm.tools import lsp, registry
+from mm.tools import registry
 from mm.tools.arguments import parse_arguments
 from mm.tools.tool import ToolError
-from mm.tools.workspace import Workspace
+from mm.tools.context import Seen
 from tests import support
 from tests.tools.calls import ToolTest
 
@@ -44,23 +44,24 @@ class LspTest(ToolTest):
         self.serve()
 
     def start(self, **options):
-        """The tool whose server has these options (fakes.lsp_server.OPTIONS), in a new space."""
+        """The tool whose server has these options (fakes.lsp_server.OPTIONS), in a new context."""
         self.log = os.path.join(support.scratch_folder(), "log")
         command = [sys.executable, "-I", "-S", SERVER, json.dumps(dict(options, log=self.log))]
-        self.space = self.new_space(lsp={"toy": {"command": command, "extensions": [".toy"]}})
-        self.tool = lsp.tool(self.space.config, self.folder, {"PATH": os.environ["PATH"]})
+        self.context = self.new_context(lsp={"toy": {"command": command, "extensions": [".toy"]}})
+        self.tool, = registry.reaching(self.context.config, self.folder, {"PATH": os.environ["PATH"]})
 
     def serve(self, **options):
         self.start(**options)
-        self.addCleanup(self.space.close)
+        self.addCleanup(self.context.seen.close)
 
-    def prepare(self, action, **arguments):
-        return self.tool.prepare(parse_arguments(self.tool, dict(arguments, action=action)), self.space)
+    def prepare(self, action, cancel=None, **arguments):
+        context = self.context._replace(cancel=cancel or self.context.cancel)
+        return self.tool.prepare(parse_arguments(self.tool, dict(arguments, action=action)), context)
 
     def ask(self, action, cancel=None, **arguments):
         """What the model reads."""
         try:
-            return self.prepare(action, **arguments).run(cancel or Cancel(), None).output
+            return self.prepare(action, cancel, **arguments).run(None).output
         except ToolError as error:
             return str(error)
 
@@ -90,21 +91,23 @@ class SharedTest(LspTest):
         if self.kept is None:
             self.put("a.toy", GREET)
             self.start()
-            type(self).kept = self.folder, self.log, self.tool, self.space
+            type(self).kept = self.folder, self.log, self.tool, self.context
         self.folder, self.log, self.tool, first = self.kept
         for name in os.listdir(self.folder):
             path = self.path(name)
             (shutil.rmtree if os.path.isdir(path) and not os.path.islink(path) else os.unlink)(path)
         if os.path.exists(self.log):
             os.unlink(self.log)
-        self.space = Workspace(self.folder, first.config)
+        seen = Seen()
+        seen.language_servers = first.seen.language_servers
+        self.context = first._replace(cancel=Cancel(), seen=seen)
         self.put("a.toy", GREET)
         self.put("b.toy", USE)
 
     @classmethod
     def tearDownClass(cls):
         if cls.kept is not None:
-            cls.kept[3].close()
+            cls.kept[3].seen.close()
 
 
 class Navigation(SharedTest):
@@ -138,7 +141,7 @@ class Navigation(SharedTest):
 
     def test_a_small_window_limits_them(self):
         self.put("c.toy", "greet some more words\n" * 100)
-        self.space.window = 100  # shown are 1000 characters, the least
+        self.context = self.context._replace(window=100)  # shown are 1000 characters, the least
         output = self.ask("references", path="b.toy", symbol="greet")
         self.assertLess(len(output), 1020)
         self.assertEqual(output.split("\n")[-1], "[… %d more]" % (51 - output.count("\n")))
@@ -238,7 +241,7 @@ class Diagnostics(LspTest):
                 self.assertEqual(self.ask("diagnostics", path="c.toy"), clean)
                 self.put("c.toy", "better\n")
                 self.assertEqual(self.ask("diagnostics", path="c.toy"), clean)
-                self.space.close()
+                self.context.seen.close()
 
     def test_a_list_that_stays_the_same_is_known(self):
         self.limit(lsp_files, PATIENCE=0.3)
@@ -330,7 +333,7 @@ class Rename(SharedTest):
         self.assertEqual(action.text, "rename greet to welcome: 4 places in 2 files\na.toy: 3\nb.toy: 1")
         self.assertEqual(action.paths, (self.path("a.toy"), self.path("b.toy")))
         self.assertEqual(self.texts(), (GREET, USE))
-        result = action.run(Cancel(), None)
+        result = action.run(None)
         self.assertEqual((result.output, result.status), ("[renamed greet to welcome: 4 places in 2 files]\na.toy: 3\nb.toy: 1", events.COMPLETED))
         self.assertEqual(self.texts(), ("# greet is a name\r\ndef welcome name\r\n😀é welcome x welcome\r\n", "def use x\n  welcome x\n"))
 
@@ -396,7 +399,7 @@ class Rename(SharedTest):
         action = self.prepare("rename", path="a.toy", symbol="greet", new_name="welcome")
         self.assertEqual(action.text, "rename greet to welcome: 7 places in 6 files\na.toy: 3\nb.toy: 1\nmoved/welcome.toy: moved from greet.toy, 1\n"
                                       "made.toy: new, 1\nold.toy: deleted")
-        action.run(Cancel(), None)
+        action.run(None)
         self.assertEqual((self.get("moved/welcome.toy"), self.get("made.toy")), (b"welcome\n", b"# welcome\n"))
         self.assertEqual(stat.S_IMODE(os.stat(self.path("moved/welcome.toy")).st_mode), 0o750)
         self.assertEqual([os.path.exists(self.path(name)) for name in ("greet.toy", "old.toy")], [False, False])
@@ -406,7 +409,7 @@ class Rename(SharedTest):
         action = self.prepare("rename", path="a.toy", symbol="greet", new_name="welcome")
         self.put("b.toy", "def use y\n  greet y\n")
         with self.assertRaises(ToolError) as caught:
-            action.run(Cancel(), None)
+            action.run(None)
         self.assertEqual(str(caught.exception), "[lsp: b.toy changed while waiting for permission. Read it again.]")
         self.assertEqual(self.texts(), (GREET, "def use y\n  greet y\n"))
 
@@ -428,7 +431,7 @@ class Rename(SharedTest):
         resource.setrlimit(resource.RLIMIT_FSIZE, (10000, limits[1]))  # the third file is larger
         try:
             with self.assertRaises(ToolError) as caught:
-                action.run(Cancel(), None)
+                action.run(None)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         self.assertEqual(str(caught.exception), "[lsp: c.toy: File too large]\n[nothing was changed: what had been written was put back]")
@@ -442,9 +445,9 @@ class Rename(SharedTest):
         self.assertIn("you have not read it", self.output("write_file", path="b.toy", content="x\n"))
 
     def output(self, name, **arguments):
-        tool = registry.find(registry.built_in(self.space.config), name)
+        tool = registry.find(registry.built_in(self.context.config), name)
         try:
-            return tool.prepare(parse_arguments(tool, arguments), self.space).run(Cancel(), None).output
+            return tool.prepare(parse_arguments(tool, arguments), self.context).run(None).output
         except ToolError as error:
             return str(error)
 
@@ -468,7 +471,7 @@ class Hostile(LspTest):
     def left(self):
         """The servers' threads that are left once they have had time to end."""
         own = lambda: [thread.name for thread in threading.enumerate() if thread.name.startswith("lsp ")]
-        self.space.close()
+        self.context.seen.close()
         self.until(lambda: not own())
         return own()
 
@@ -512,8 +515,8 @@ class Hostile(LspTest):
         with open(broken, "w") as file:
             file.write("no program")
         os.chmod(broken, 0o755)
-        self.space = self.new_space(lsp={"toy": {"command": broken, "extensions": [".toy"]}})
-        self.tool = lsp.tool(self.space.config, self.folder, {"PATH": os.defpath})
+        self.context = self.new_context(lsp={"toy": {"command": broken, "extensions": [".toy"]}})
+        self.tool, = registry.reaching(self.context.config, self.folder, {"PATH": os.defpath})
         self.assertTrue(self.define().startswith("[lsp: server did not start: "))
 
     def test_one_that_does_not_read(self):
@@ -526,7 +529,7 @@ class Hostile(LspTest):
     def cancelled(self, told, call=None, **options):
         """Seconds from the cancel, a moment after the server was told something, to the end of the call."""
         self.serve(**options)
-        cancel, at = self.space.cancel, []
+        cancel, at = self.context.cancel, []
 
         def interrupt():
             self.until(lambda: os.path.exists(self.log) and self.told(told))
@@ -538,7 +541,7 @@ class Hostile(LspTest):
         with self.assertRaises(Cancelled):
             (call or self.define)(cancel=cancel)
         seconds = time.monotonic() - at[0]
-        self.space.close()
+        self.context.seen.close()
         return seconds
 
     def test_every_wait_can_be_cancelled(self):
@@ -570,7 +573,8 @@ class Hostile(LspTest):
 
 class TheTool(LspTest):
     def offered(self, environ=None, **overrides):
-        return lsp.tool(config.load(self.folder, {"HOME": self.path("home")}, None, overrides), self.folder, environ or {"PATH": self.programs})
+        settings = config.load(self.folder, {"HOME": self.path("home")}, None, overrides)
+        return registry.reaching(settings, self.folder, environ or {"PATH": self.programs})
 
     def setUp(self):
         super().setUp()
@@ -584,29 +588,29 @@ class TheTool(LspTest):
 
     def test_only_where_the_folder_has_a_language_with_a_server(self):
         self.program("pylsp")
-        self.assertIsNone(self.offered())
+        self.assertFalse(self.offered())
         self.put("src/a.py", "")
-        self.assertIsNotNone(self.offered())
-        self.assertIsNone(self.offered({"PATH": self.path("elsewhere")}))
-        self.assertIsNone(self.offered(lsp=False))
+        self.assertTrue(self.offered())
+        self.assertFalse(self.offered({"PATH": self.path("elsewhere")}))
+        self.assertFalse(self.offered(lsp=False))
         self.put("b.go", "")
         os.chmod(self.put("bin/gopls", "#!/bin/sh\n"), 0o755)
         for path in ("bin", self.path("bin")):  # the project's own program
-            self.assertIsNone(self.offered({"PATH": path}))
+            self.assertFalse(self.offered({"PATH": path}))
 
     def test_without_yolo_only_in_a_trusted_folder(self):
         self.program("pylsp")
         self.put("a.py", "")
-        self.assertIsNone(self.offered(yolo=False))
+        self.assertFalse(self.offered(yolo=False))
         self.put(".mm/config.json", "{}")
         from mm.config import trust
 
         trust.trust(self.folder, {"HOME": self.path("home")})
-        self.assertIsNotNone(self.offered(yolo=False))
+        self.assertTrue(self.offered(yolo=False))
         sub = self.path("sub")
         self.put("sub/a.py", "")
         settings = config.load(self.folder, {"HOME": self.path("home")}, None, {"yolo": False})
-        self.assertIsNone(lsp.tool(settings, sub, {"PATH": self.programs, "HOME": self.path("home")}))
+        self.assertFalse(registry.reaching(settings, sub, {"PATH": self.programs, "HOME": self.path("home")}))
 
     def test_it_is_small(self):
         self.assertLessEqual(len(json.dumps(registry.to_wire([self.tool])[0], ensure_ascii=False, separators=(",", ":"))), 900)

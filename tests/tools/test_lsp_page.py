@@ -8,7 +8,7 @@ import unittest
 from mm.peers import languages, lsp_files
 from mm.peers import lsp as client
 from mm.text import size
-from mm.tools import language_servers, lsp, lsp_actions, lsp_answers, lsp_call, positions, workspace_edit
+from mm.tools import language_servers, lsp, lsp_answers, positions, usable_servers, workspace_edit
 from tests import support
 
 with open(os.path.join(support.PROJECT, "docs", "lsp.md"), encoding="utf-8") as _file:
@@ -16,12 +16,12 @@ with open(os.path.join(support.PROJECT, "docs", "lsp.md"), encoding="utf-8") as 
 
 # Each text of the rooms with what stands for its values on the page.
 TEXTS = {
-    lsp_call.NO_ACTION: ("<action>", "definition, …"), lsp_call.NEEDS: ("<action>", "<parameter>"), lsp_call.CANNOT: ("<server>", "<action>"),
-    lsp_call.NOT_HERE: ("<symbol>", "<file>"), lsp_call.NO_SYMBOLS: ("<server>", "<file>"), lsp_call.NOT_FOUND: ("<query>",),
-    lsp_call.NOTHING: ("<server>", "<definition, use or description>", "<symbol>", "<file>"), lsp_call.NO_PROBLEMS: ("<server>", "<file>"),
-    lsp_call.NOT_THERE.replace("%d", "%s"): ("<symbol>", "<line>", "<file>", "<lines>"), lsp_call.NO_DIAGNOSTICS: ("<server>",),
-    lsp_call.MAYBE_MORE: ("<server>",), lsp_call.NOTHING_NEW: ("<server>",), lsp.WAITS: ("<server>",), lsp_call.NO_CHANGE: ("<server>", "<symbol>"), lsp.NOT_ON_PATH: ("<language>", "<program>"),
-    lsp_call.WOULD_RENAME: ("foo", "bar", "14 places in 5 files"), lsp_call.RENAMED: ("foo", "bar", "14 places in 5 files"),
+    lsp.NO_ACTION: ("<action>", "definition, …"), lsp.NEEDS: ("<action>", "<parameter>"), lsp.CANNOT: ("<server>", "<action>"),
+    lsp.NOT_HERE: ("<symbol>", "<file>"), lsp.NO_SYMBOLS: ("<server>", "<file>"), lsp.NOT_FOUND: ("<query>",),
+    lsp.NOTHING: ("<server>", "<definition, use or description>", "<symbol>", "<file>"), lsp.NO_PROBLEMS: ("<server>", "<file>"),
+    lsp.NOT_THERE.replace("%d", "%s"): ("<symbol>", "<line>", "<file>", "<lines>"), lsp.NO_DIAGNOSTICS: ("<server>",),
+    lsp.MAYBE_MORE: ("<server>",), lsp.NOTHING_NEW: ("<server>",), usable_servers.WAITS: ("<server>",), lsp.NO_CHANGE: ("<server>", "<symbol>"), usable_servers.NOT_ON_PATH: ("<language>", "<program>"),
+    lsp.WOULD_RENAME: ("foo", "bar", "14 places in 5 files"), lsp.RENAMED: ("foo", "bar", "14 places in 5 files"),
     language_servers.NO_SERVER: ("<extension> files", "<language> (<server>), …"),
     "[lsp: %s]" % language_servers.OFF: ("<server>", language_servers.FAILURES), "[lsp: %s]" % client.INDEXING: ("<server>",),
     "[lsp: %s]" % client.REFUSED: ("<server>", "<message>"), "[lsp: %s]" % client.NO_ANSWER: ("<server>", client.LIMIT),
@@ -38,7 +38,7 @@ TEXTS = {
 LIMITS = [
     "at most %d files and folders, %d levels deep" % (languages.ENTRIES, languages.DEPTH),
     "At most %d servers run at a time" % language_servers.SERVERS, "%d times at most" % language_servers.FAILURES,
-    "of at most %d languages" % lsp_call.LANGUAGES_SEARCHED, "%d are tried" % lsp_call.TRIES, "the nearest of the %d lines" % positions.NEAR,
+    "of at most %d languages" % lsp.LANGUAGES_SEARCHED, "%d are tried" % lsp.TRIES, "the nearest of the %d lines" % positions.NEAR,
     "%d places, %d symbols, %d diagnostics" % (lsp_answers.PLACES, lsp_answers.SYMBOLS, lsp_answers.DIAGNOSTICS),
     "%d characters of a source line; %d characters of a `hover`" % (lsp_answers.LINE, lsp_answers.HOVER),
     "At most %d files are open" % lsp_files.OPEN_FILES, "%d s, %d s the first time" % (lsp_files.PATIENCE, lsp_files.FIRST_PATIENCE),
@@ -56,7 +56,7 @@ class ThePage(unittest.TestCase):
                 self.assertIn("`%s`" % (text % values), PAGE)
 
     def test_no_text_of_the_rooms_is_missing_here(self):
-        listed = {value for room in (lsp, lsp_call, language_servers, workspace_edit, client, lsp_answers) for name, value in vars(room).items()
+        listed = {value for room in (lsp, usable_servers, language_servers, workspace_edit, client, lsp_answers) for name, value in vars(room).items()
                   if name.isupper() and isinstance(value, str) and "%" in value}
         known = "\n".join(TEXTS).replace("%s", "").replace("%d", "")
         self.assertEqual([text for text in listed if text.split("\n")[-1].replace("%s", "").replace("%d", "") not in known
@@ -78,6 +78,6 @@ class ThePage(unittest.TestCase):
                 self.assertIn(row, PAGE)
 
     def test_it_has_the_actions(self):
-        for name, action in lsp_actions.ACTIONS.items():
+        for name, action in lsp.ACTIONS.items():
             with self.subTest(name):
                 self.assertIn("| `%s` | %s" % (name, ", ".join("`%s`" % need for need in action.needs)), PAGE)

@@ -23,7 +23,7 @@ from mm.tools import mcp, registry
 from mm.tools.arguments import parse_arguments
 from mm.tools.input_schema import DESCRIPTION_LIMIT, LEVELS
 from mm.tools.tool import ALWAYS, ToolError
-from mm.tools.workspace import Workspace
+from mm.tools.context import Context, Seen
 from mm.wire import child
 from tests import support
 from tests.peers.mcp_servers import McpTest, fake
@@ -65,17 +65,18 @@ class WhatTheModelIsTold(unittest.TestCase):
 class ToolsOfAServer(McpTest):
     def setUp(self):
         super().setUp()
-        self.space = Workspace(self.folder, config.load(self.folder, {"HOME": self.folder}))
+        settings = config.load(self.folder, {"HOME": self.folder})
+        self.context = Context(self.folder, settings, Cancel(), None, "call_1", 0, Seen())
 
     def offered(self, *words, **options):
         return mcp.tools(self.server(*words, **options), (), 0)[0]
 
     def prepare(self, tools, name, **arguments):
         tool = registry.find(tools, "mcp__fake__" + name)
-        return tool.prepare(parse_arguments(tool, json.dumps(arguments)), self.space)
+        return tool.prepare(parse_arguments(tool, json.dumps(arguments)), self.context)
 
     def run_tool(self, tools, name, **arguments):
-        return self.prepare(tools, name, **arguments).run(Cancel(), self.said.append)
+        return self.prepare(tools, name, **arguments).run(self.said.append)
 
     def test_a_call_is_titled_and_asks_as_is_configured(self):
         cases = (fake(), True, [True, False]), (fake(permissions="ask"), ALWAYS, [True, True])
@@ -129,7 +130,7 @@ class ToolsOfAServer(McpTest):
     def test_a_long_result_is_cut_and_the_whole_is_in_a_file(self):
         text = "\n".join("line %d" % number for number in range(20_000))
         output = self.run_tool(self.offered(), "echo", text=text).output
-        self.assertLess(len(output), self.space.config.bash_max_output + 300)
+        self.assertLess(len(output), self.context.config.bash_max_output + 300)
         self.assertTrue(output.startswith("line 0\n") and output.endswith("\nline 19999"))
         path = re.search(r"\[… [\d.]+ KB left out; everything is in (\S+), use read_file or grep on it …\]", output).group(1)
         with open(path, encoding="utf-8") as file:
@@ -147,7 +148,7 @@ class ToolsOfAServer(McpTest):
         self.assertIn("1/2 at it", self.said)
 
     def test_tools_have_a_sixth_of_the_window(self):
-        session = Session("id", self.folder, self.space.config.replace(mcp={"fake": fake()}, tools_disabled=("mcp__fake__die",)))
+        session = Session("id", self.folder, self.context.config.replace(mcp={"fake": fake()}, tools_disabled=("mcp__fake__die",)))
         self.addCleanup(session.end)
         told = []
         for window in (0, 0, 1000, 1000):

@@ -6,7 +6,7 @@ import os
 import unittest
 
 from mm.events import PlanChanged
-from mm.tools import plan, planning
+from mm.tools import offers, plan
 from tests import support
 from tests.tools.calls import ToolTest
 
@@ -32,8 +32,8 @@ ANSWERS = [
     ([ABC] + [{"action": "next"}] * 3 + [{"action": "add", "text": "d"}], "1 ✓ a\n2 ✓ b\n3 ✓ c\n4 ▶ d\n[plan: 3 of 4 done]"),
     ([ABC, {"action": "stop"}], "[plan stopped]"),
     ([ABC, {"action": "stop", "note": "too hard"}], "[plan stopped: too hard]"),
-    ([ABC, {"action": "stop"}, {"action": "show"}], planning.NONE),
-    ([{"action": "show"}], planning.NONE), ([{"action": "next"}], planning.NONE), ([{"action": "stop"}], planning.NONE),
+    ([ABC, {"action": "stop"}, {"action": "show"}], plan.NONE),
+    ([{"action": "show"}], plan.NONE), ([{"action": "next"}], plan.NONE), ([{"action": "stop"}], plan.NONE),
     ([ABC, {"action": "next"}, ABC],
      '[plan: steps 2-3 of the present plan are unfinished. Use "stop" first, or "add".]'),
     ([ABC, {"action": "done", "step": 2}, ABC],
@@ -65,7 +65,7 @@ class Front:
 class Plan(ToolTest):
     def setUp(self):
         super().setUp()
-        self.space.front = Front()
+        self.context = self.context._replace(front=Front())
 
     def act(self, *calls):
         return [self.output("plan", **call) for call in calls][-1]
@@ -73,12 +73,12 @@ class Plan(ToolTest):
     def test_what_each_action_answers(self):
         for calls, expected in ANSWERS:
             with self.subTest(calls=str(calls)[:120]):
-                self.space.plan = None
+                self.context.seen.plan = None
                 self.assertEqual(self.act(*calls), expected)
 
     def test_each_change_is_told_with_all_steps(self):
         self.act(ABC, {"action": "show"}, {"action": "next"}, {"action": "skip", "step": 2}, {"action": "stop"})
-        self.assertEqual(self.space.front.events, [
+        self.assertEqual(self.context.front.events, [
             PlanChanged((("a", "in_progress"), ("b", "pending"), ("c", "pending"))),
             PlanChanged((("a", "completed"), ("b", "in_progress"), ("c", "pending"))),
             PlanChanged((("a", "completed"), ("b", "completed"), ("c", "in_progress"))),
@@ -86,61 +86,61 @@ class Plan(ToolTest):
 
     def test_a_refused_change_is_not_told_and_changes_nothing(self):
         self.act(ABC, {"action": "done", "step": 7}, ABC)
-        self.assertEqual(len(self.space.front.events), 1)
-        self.assertEqual(self.space.plan.text(), STARTED)
+        self.assertEqual(len(self.context.front.events), 1)
+        self.assertEqual(self.context.seen.plan.text(), STARTED)
 
     def test_showing_is_free_and_every_change_asks(self):
         self.act(ABC)
-        for action in planning.ACTIONS:
+        for action in offers.PLAN_ACTIONS:
             self.assertEqual(self.prepare("plan", action=action).asks, action != "show")
 
     def test_it_comes_back_as_it_was_saved(self):
         self.act(dict(ABC, title="t"), {"action": "skip", "step": 1, "note": "n"})
-        self.assertEqual(planning.restored(self.space.plan.saved()).text(), self.space.plan.text())
+        self.assertEqual(plan.restored(self.context.seen.plan.saved()).text(), self.context.seen.plan.text())
 
     def test_what_is_no_plan_is_none(self):
         for saved in (None, [], {}, {"steps": []}, {"steps": ["a"]}, {"steps": [{"text": "a", "status": "odd"}]},
                       {"steps": [{"text": 1, "status": "pending"}]}, {"steps": [{"text": "a", "status": "pending", "note": 1}]},
                       {"steps": [{"text": "a", "status": []}]}, {"steps": [{"text": " ", "status": "pending"}]},
                       {"steps": [{"text": "a", "status": "pending"}] * 41}):
-            self.assertIsNone(planning.restored(saved))
+            self.assertIsNone(plan.restored(saved))
 
     def test_what_comes_back_is_no_more_than_could_be_saved(self):
         long = {"text": "a\n" + "b" * 1000, "status": "in_progress", "note": "c" * 1000}
-        restored = planning.restored({"title": "t\n" * 1000, "steps": [dict(long, status="completed"), long, long]})
+        restored = plan.restored({"title": "t\n" * 1000, "steps": [dict(long, status="completed"), long, long]})
         self.assertEqual([step["status"] for step in restored.steps], ["completed", "in_progress", "pending"])
-        self.assertLess(max(map(len, restored.text().split("\n"))), 2 * planning.STEP_LENGTH + 20)
+        self.assertLess(max(map(len, restored.text().split("\n"))), 2 * plan.STEP_LENGTH + 20)
         self.assertEqual(len(restored.text().split("\n")), 5)
 
     def test_the_model_is_reminded_after_fifteen_other_calls_and_not_before_fifteen_more(self):
         self.act(ABC)
-        said = [self.space.plan.reminder() for _ in range(45)]
+        said = [self.context.seen.plan.reminder() for _ in range(45)]
         self.assertEqual([number for number, line in enumerate(said, 1) if line], [15, 30, 45])
         self.assertEqual(said[14], '[plan: step 1 "a" is still in progress]')
         self.act(*[{"action": "next"}] * 3)
-        self.assertEqual([self.space.plan.reminder() for _ in range(45)], [None] * 45)
+        self.assertEqual([self.context.seen.plan.reminder() for _ in range(45)], [None] * 45)
 
     def test_an_action_begins_the_count_again(self):
         self.act(ABC)
         for _ in range(14):
-            self.space.plan.reminder()
+            self.context.seen.plan.reminder()
         self.act({"action": "show"})
-        self.assertIsNone(self.space.plan.reminder())
+        self.assertIsNone(self.context.seen.plan.reminder())
 
 
 class TheOffer(unittest.TestCase):
     def test_it_is_what_a_call_takes(self):
-        told = {parameter.name: parameter for parameter in plan.TOOL.parameters}
-        self.assertEqual((plan.TOOL.name, told["action"].choices), (planning.NAME, planning.ACTIONS))
-        self.assertEqual(told["steps"].description, "start: %d to %d of them" % (planning.LEAST_STEPS, planning.MOST_STEPS))
+        told = {parameter.name: parameter for parameter in offers.PLAN.parameters}
+        self.assertEqual((offers.PLAN.name, told["action"].choices), (plan.NAME, offers.PLAN_ACTIONS))
+        self.assertEqual(told["steps"].description, "start: %d to %d of them" % (plan.LEAST_STEPS, plan.MOST_STEPS))
 
 
 class ThePage(unittest.TestCase):
     def test_it_has_every_text(self):
         with open(os.path.join(support.PROJECT, "docs", "plan.md"), encoding="utf-8") as file:
             page = file.read()
-        for text in (planning.PROGRESS % (1, 4), planning.ALL_DONE, planning.STOPPED % ": <reason>", planning.NONE,
-                     planning.UNFINISHED % ("steps 2-4", "are"), planning.NO_SUCH_STEP % (7, 4),
-                     planning.NO_ACTION % ("<name>", ", ".join(planning.ACTIONS)), planning.NEEDS % ("done", "step"),
-                     planning.HOW_MANY % (2, 20, 1), planning.TOO_MANY % 40, planning.REMINDER % (2, "write the test")):
+        for text in (plan.PROGRESS % (1, 4), plan.ALL_DONE, plan.STOPPED % ": <reason>", plan.NONE,
+                     plan.UNFINISHED % ("steps 2-4", "are"), plan.NO_SUCH_STEP % (7, 4),
+                     plan.NO_ACTION % ("<name>", ", ".join(offers.PLAN_ACTIONS)), plan.NEEDS % ("done", "step"),
+                     plan.HOW_MANY % (2, 20, 1), plan.TOO_MANY % 40, plan.REMINDER % (2, "write the test")):
             self.assertIn("`%s`" % text, page)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import unittest
 
 from mm import events
+from mm.tools import files
 from tests.tools.calls import ToolTest
 
 NUMBERS = "".join(f"{number}\n" for number in range(1, 3501))
@@ -82,7 +81,7 @@ class Shown(ToolTest):
 
     def test_at_most_a_tenth_of_a_known_window(self):
         self.put("f", ("x" * 99 + "\n") * 900)
-        output = self.output("read_file", self.new_space(window=8192), path="f")
+        output = self.output("read_file", self.new_context(window=8192), path="f")
         self.assertTrue(output.startswith("[f: lines 1-32 of 900]\n"))
 
     def test_a_binary_file_says_what_it_is(self):
@@ -189,15 +188,16 @@ class Paths(ToolTest):
     def test_links_on_the_way_to_the_folder_are_not_news(self):
         self.put("real/f", "x")
         os.symlink("real", self.path("project"))
-        space = self.new_space(folder=self.path("project"))
+        context = self.new_context(folder=self.path("project"))
         for path in ("f", self.path("project/f")):
-            action = self.prepare("read_file", space, path=path)
+            action = self.prepare("read_file", context, path=path)
             self.assertEqual((action.title, action.paths), (f"read_file: {path}", (self.path("project/f"),)))
 
 
 class Remembered(ToolTest):
     def known(self):
-        return os.path.realpath(self.path("f")) in self.space.seen
+        real = os.path.realpath(self.path("f"))
+        return self.context.seen.knows_whole(real, files.digest(self.get("f")))
 
     def test_a_file_shown_whole_is_known(self):
         self.put("f", "a\nb")

@@ -6,11 +6,10 @@ import os
 import unittest
 
 from mm import events
-from mm.cancel import Cancel
 from mm.skills import catalogue
-from mm.tools import files, read_skill, registry
+from mm.tools import registry
 from mm.tools.arguments import parse_arguments
-from mm.tools.tool import ToolError
+from mm.tools.tool import SHOWN, ToolError
 from tests.tools.calls import ToolTest
 
 HEAD = "---\nname: greetings\ndescription: Greet somebody\n---\n\n"
@@ -26,19 +25,19 @@ class ReadSkill(ToolTest):
         return self.put(".mm/skills/%s/SKILL.md" % name, "---\nname: %s\ndescription: Greet somebody\n%s---\n\n%s" % (name, more, body))
 
     def tool(self):
-        skills, _ = catalogue.find(self.folder, self.space.config, self.environ)
-        return registry.find(registry.built_in(self.space.config, skills), "read_skill")
+        skills, _ = catalogue.find(self.folder, self.context.config, self.environ)
+        return registry.find(registry.built_in(self.context.config, skills), "read_skill")
 
-    def prepare(self, name, space=None):
+    def prepare(self, name, context=None):
         tool = self.tool()
-        return tool.prepare(parse_arguments(tool, {"name": name}), space or self.space)
+        return tool.prepare(parse_arguments(tool, {"name": name}), context or self.context)
 
-    def result(self, name, space=None):
-        return self.prepare(name, space).run(Cancel(), lambda tail: None)
+    def result(self, name, context=None):
+        return self.prepare(name, context).run(lambda tail: None)
 
-    def read(self, name, space=None):
+    def read(self, name, context=None):
         try:
-            return self.result(name, space).output
+            return self.result(name, context).output
         except ToolError as error:
             return str(error)
 
@@ -60,7 +59,7 @@ class ReadSkill(ToolTest):
             self.put(".mm/skills/greetings/f%02d" % number, "")
         self.assertTrue(self.read("greetings").endswith(", f28, f29]"))
         self.put(".mm/skills/greetings/f30", "")
-        self.assertTrue(self.read("greetings", self.new_space()).endswith(", f28, f29, …]"))
+        self.assertTrue(self.read("greetings", self.new_context()).endswith(", f28, f29, …]"))
 
     def test_a_file_name_of_several_lines_stays_on_its_line(self):
         self.put(".mm/skills/greetings/a\n[files: b]", "")
@@ -84,7 +83,7 @@ class ReadSkill(ToolTest):
         first = self.read("greetings")
         self.assertEqual(self.read("greetings"), '[skill "greetings" is already above]')
         self.assertTrue(self.result("greetings").prose)
-        self.space.skills_read.clear()
+        self.context.seen.skills_read.clear()
         self.assertEqual(self.read("greetings"), first)
 
     def test_an_unknown_name_is_told_the_others(self):
@@ -94,27 +93,27 @@ class ReadSkill(ToolTest):
     def test_names_as_models_write_them(self):
         for name in ("$greetings", "/greetings", " Greetings "):
             with self.subTest(name):
-                self.assertEqual(self.read(name, self.new_space())[:11], "# Greetings")
+                self.assertEqual(self.read(name, self.new_context())[:11], "# Greetings")
         self.assertEqual(self.read("BG_jobs")[:17], "# Background jobs")
 
     def test_the_text_is_read_when_it_is_asked_for(self):
         action = self.prepare("greetings")
         self.skill("greetings", "new\r\n")
-        self.assertEqual(action.run(Cancel(), None).output, "new\n" + self.directory())
+        self.assertEqual(action.run(None).output, "new\n" + self.directory())
 
     def test_a_skill_that_is_gone(self):
         action = self.prepare("greetings")
         os.unlink(self.path(".mm/skills/greetings/SKILL.md"))
         with self.assertRaises(ToolError) as raised:
-            action.run(Cancel(), None)
+            action.run(None)
         self.assertEqual(str(raised.exception), '[read_skill: the skill "greetings" cannot be read: No such file or directory]')
-        self.assertEqual(self.space.skills_read, set())
+        self.assertEqual(self.context.seen.skills_read, set())
 
     def test_a_long_text_is_cut_and_says_where_it_goes_on(self):
-        path = self.skill("long", "x" * (files.SHOWN + 7))
-        self.assertEqual(self.read("long"), "x" * files.SHOWN + "\n[… 7 more characters; read them with read_file in %s]\n" % path
+        path = self.skill("long", "x" * (SHOWN + 7))
+        self.assertEqual(self.read("long"), "x" * SHOWN + "\n[… 7 more characters; read them with read_file in %s]\n" % path
                          + self.directory("long"))
-        self.assertTrue(self.read("long", self.new_space(window=4096)).startswith("x" * 1638 + "\n[… "))
+        self.assertTrue(self.read("long", self.new_context(window=4096)).startswith("x" * 1638 + "\n[… "))
 
     def test_a_text_of_nothing(self):
         self.skill("empty", "")
@@ -139,17 +138,17 @@ class ReadSkill(ToolTest):
 
 class TheRegistry(ToolTest):
     def names(self, skills):
-        return [tool.name for tool in registry.built_in(self.space.config, skills)]
+        return [tool.name for tool in registry.built_in(self.context.config, skills)]
 
     def test_it_has_the_tool_where_there_is_a_skill_and_in_a_fixed_place(self):
-        skills, _ = catalogue.find(self.folder, self.space.config, {"HOME": self.folder})
+        skills, _ = catalogue.find(self.folder, self.context.config, {"HOME": self.folder})
         self.assertEqual(self.names(skills)[:5], ["bash", "edit_file", "read_file", "read_skill", "write_file"])
         self.assertEqual(self.names(())[:4], ["bash", "edit_file", "read_file", "write_file"])
 
     def test_the_tool_can_be_taken_away(self):
-        skills, _ = catalogue.find(self.folder, self.space.config, {"HOME": self.folder})
-        space = self.new_space(tools_disabled=["read_skill"])
-        self.assertNotIn("read_skill", [tool.name for tool in registry.built_in(space.config, skills)])
+        skills, _ = catalogue.find(self.folder, self.context.config, {"HOME": self.folder})
+        context = self.new_context(tools_disabled=["read_skill"])
+        self.assertNotIn("read_skill", [tool.name for tool in registry.built_in(context.config, skills)])
 
 
 if __name__ == "__main__":

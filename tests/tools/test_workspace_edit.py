@@ -33,17 +33,17 @@ class Edits(ToolTest):
         return uris.to_uri(os.path.join(os.path.realpath(self.folder), name))
 
     def plan(self, edit, shown=None):
-        return workspace_edit.plan(edit, "srv", "utf-16", self.space, "greet", "hail", lambda path: (shown, None))
+        return workspace_edit.plan(edit, "srv", "utf-16", self.context, "greet", "hail", lambda path: (shown, None))
 
     def refused(self, edit):
         with self.assertRaises(ToolError) as caught:
-            workspace_edit.apply(self.plan(edit), self.space)
+            workspace_edit.apply(self.plan(edit), self.context)
         self.assertEqual((self.get("a.toy").decode(), self.get("b.toy")), (TEXT, b"greet\n"))
         return str(caught.exception)
 
     def changed(self, *edits):
         """a.toy once these edits are made."""
-        workspace_edit.apply(self.plan({"changes": {self.uri("a.toy"): list(edits)}}), self.space)
+        workspace_edit.apply(self.plan({"changes": {self.uri("a.toy"): list(edits)}}), self.context)
         return self.get("a.toy").decode()
 
     def test_edits_in_any_order(self):
@@ -97,7 +97,7 @@ class Edits(ToolTest):
                 self.put(name, data)
                 edits = {"changes": {self.uri(name): [edit(span(0, 0, 5), "\ufeffhail" if name == "mark.toy" else "hail")]}}
                 self.assertEqual(self.refused(edits), "[lsp: srv's edit does not fit %s as it is now. Nothing was changed, try again]" % name)
-                workspace_edit.apply(self.plan(edits, "greet\n" if name == "mark.toy" else "greet é\n"), self.space)
+                workspace_edit.apply(self.plan(edits, "greet\n" if name == "mark.toy" else "greet é\n"), self.context)
                 self.assertEqual(self.get(name), data.replace(b"greet", b"hail"))
 
     def test_a_file_with_two_names_is_edited_once(self):
@@ -120,7 +120,7 @@ class Edits(ToolTest):
         self.assertLess(time.thread_time() - begin, 3)
 
     def test_a_cancel_ends_it(self):
-        self.space.cancel.cancel()
+        self.context.cancel.cancel()
         with self.assertRaises(Cancelled):
             self.changed(edit(span(0, 4, 9)))
 
@@ -135,10 +135,10 @@ class Edits(ToolTest):
             with self.subTest(name):
                 real = os.path.join(os.path.realpath(self.folder), name)
                 if known:
-                    self.space.saw_whole(real, files.digest(self.get(name)))
+                    self.context.seen.saw_whole(real, files.digest(self.get(name)))
                 workspace_edit.apply(self.plan({"documentChanges": [
                     {"textDocument": {"uri": self.uri(name)}, "edits": [edit(span(0, 4, 9) if known else span(0, 0, 5))]},
-                    {"kind": "rename", "oldUri": self.uri(name), "newUri": self.uri("moved." + name)}]}), self.space)
+                    {"kind": "rename", "oldUri": self.uri(name), "newUri": self.uri("moved." + name)}]}), self.context)
                 moved = os.path.join(os.path.realpath(self.folder), "moved." + name)
-                self.assertEqual(self.space.seen.get(moved) == files.digest(self.get("moved." + name)), known)
-                self.assertNotIn(real, self.space.seen)
+                self.assertEqual(self.context.seen.knows_whole(moved, files.digest(self.get("moved." + name))), known)
+                self.assertIsNone(self.context.seen.last_known(real))

@@ -178,7 +178,7 @@ class Permission(ToolTest):
         action = self.prepare("write_file", path="f", content="new")
         meanwhile()
         with self.assertRaises(ToolError) as caught:
-            action.run(None, None)
+            action.run(None)
         self.assertEqual(str(caught.exception), self.CHANGED)
 
     def test_the_file_was_changed(self):
@@ -204,7 +204,7 @@ class Permission(ToolTest):
         action = self.prepare("write_file", path="d/f", content="new")
         os.symlink(support.scratch_folder(), self.path("d"))
         with self.assertRaises(ToolError):
-            action.run(None, None)
+            action.run(None)
 
 
 class Refused(ToolTest):
@@ -264,7 +264,7 @@ class Refused(ToolTest):
             from tests.tools.calls import ToolTest
             test = ToolTest()
             test.folder = sys.argv[1]
-            test.space = test.new_space()
+            test.context = test.new_context()
             test.run_tool("read_file", path="/etc/passwd")  # everything is imported
             from mm.tools import similar
             import hashlib

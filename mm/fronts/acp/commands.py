@@ -45,9 +45,9 @@ def with_skills(text: str, skills) -> str:
 
 def run(name: str, agent, session, front, cancel, say=log.line) -> str:
     """Executes a command; returns the one line that answers it. Raises Cancelled. `say` takes the lines for the log."""
-    had_plan = session.plan() is not None
+    had_plan = session.seen.plan is not None
     line = new(agent, session, say) if name == "new" else compact(agent, session, front, cancel, say)
-    if had_plan and session.plan() is None:
+    if had_plan and session.seen.plan is None:
         front.emit(PlanChanged(()))
     session.save(agent.model_name)
     return line

@@ -183,7 +183,7 @@ class OpenSession:
         tools = registry.built_in(config, session.skills()) + registry.reaching(config, session.cwd)
         for update in replay.updates(messages, tools):
             self.update(update)
-        plan = session.plan()
+        plan = session.seen.plan
         if plan:
             self.update(updates.update(PlanChanged(plan.entries())))
         self.announce()

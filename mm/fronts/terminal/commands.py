@@ -131,7 +131,7 @@ def _change(chat, name: str, front, cancel) -> None:
 
 
 def _plan(chat, _rest: str) -> None:
-    plan = chat.session.plan()
+    plan = chat.session.seen.plan
     if plan:
         chat.show_plan(PlanChanged(plan.entries()))
     else:

@@ -151,7 +151,7 @@ class AsLive(ToolTest):
             with self.subTest("%s %s" % (name, arguments)):
                 tool = registry.find(TOOLS, name)
                 action = self.prepare(name, **arguments)
-                ended = action.run(Cancel(), lambda tail: None)
+                ended = action.run(lambda tail: None)
                 pending = updates.update(ToolPending("call_1", name, action.title, tool.kind, arguments, ()))
                 live = updates.update(ToolEnded("call_1", COMPLETED, ended.output, None, ended.prose))
                 stored = result(ended.output, name=name, prose=ended.prose)
