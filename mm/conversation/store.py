@@ -92,11 +92,12 @@ def kept(folder: str, cwd: str, most: int) -> list:
     found = []
     for path in _newest_first(folder):
         try:
-            saved, header, _ = session_file.parse(_read(path)[0])
+            data, mark = _read(path)
+            saved, header, _ = session_file.parse(data)
         except SessionError:
             continue
         if header.get("cwd") in (cwd, None) and saved.messages:
-            updated = time.strftime("%Y-%m-%d %H:%M", time.localtime(os.path.getmtime(path)))
+            updated = time.strftime("%Y-%m-%d %H:%M", time.localtime(mark[-1] // 10 ** 9))
             found.append(Kept(os.path.basename(path)[:-len(".json")], saved.title, updated))
         if len(found) == most:
             break

@@ -1,4 +1,4 @@
-"""One HTTP exchange with a model server, which another thread can end at any moment (mm.model.line tells how).
+"""One HTTP exchange with a model server, which another thread can end at any moment (mm.wire.cancellable_socket).
 
 Proxies and redirects are not followed: a proxy from the environment would be asked for 127.0.0.1 too, and a redirected
 POST becomes a GET. The key goes to the one host it was set for.
@@ -21,7 +21,7 @@ from mm import __version__
 from mm.cancel import Cancel
 from mm.errors import UserError
 from mm.model import refusal
-from mm.model.line import CONNECT_SECONDS, ConnectTimeout, Line
+from mm.wire.cancellable_socket import CONNECT_SECONDS, CancellableSocket, ConnectTimeout
 from mm.secrecy import SHORTEST_SECRET
 
 # `url` ends in /v1, without a slash; `headers` is a dict; `timeout` is in seconds without a byte, 0 for none;
@@ -94,7 +94,7 @@ def secrets_of(server: Server) -> list[str]:
 class Exchange:
     """An answer whose head has come. Read it until b"", close it in any case; closing drops the connection."""
 
-    def __init__(self, response, line: Line, registration, cancel: Cancel, server: Server):
+    def __init__(self, response, line: CancellableSocket, registration, cancel: Cancel, server: Server):
         self.status = response.status
         self.cut = None  # the ModelError that tells why the body ended, where it did not end well
         self._response = response
@@ -161,7 +161,7 @@ def send(server: Server, path: str, body: bytes | None, cancel: Cancel, timeout:
     _check_url(server.url)
     headers = _headers(server)
     request = urllib.request.Request(server.url.rstrip("/") + path, data=body, headers=headers)
-    line = Line(cancel, server.timeout if timeout is None else timeout)
+    line = CancellableSocket(cancel, server.timeout if timeout is None else timeout)
     opener = urllib.request.OpenerDirector()
     opener.add_handler(_Handler(line))
     registration = cancel.on_cancel(line.shut)
@@ -183,7 +183,7 @@ def send(server: Server, path: str, body: bytes | None, cancel: Cancel, timeout:
 
 
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, host: str, line: Line, timeout=None):
+    def __init__(self, host: str, line: CancellableSocket, timeout=None):
         super().__init__(host)
         self._line = line
         self._parts = []
@@ -230,7 +230,7 @@ class _TlsConnection(_Connection):
 class _Handler(urllib.request.HTTPHandler):
     """The only handler: without urllib's others a status is no exception, and nothing is redirected or proxied."""
 
-    def __init__(self, line: Line):
+    def __init__(self, line: CancellableSocket):
         super().__init__()
         self._line = line
 
@@ -290,7 +290,7 @@ def _redirected(answer: Exchange, server: Server) -> ModelError:
     return failure(server, "redirect", target, answer.status)
 
 
-def _explained(error: Exception, server: Server, line: Line, in_answer: bool) -> ModelError:
+def _explained(error: Exception, server: Server, line: CancellableSocket, in_answer: bool) -> ModelError:
     """The line for what surfaced in a socket call."""
     if isinstance(error, urllib.error.URLError) and isinstance(error.reason, OSError):
         error = error.reason

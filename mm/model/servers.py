@@ -21,7 +21,7 @@ from mm.cancel import Cancel, Cancelled
 from mm.errors import UserError
 from mm.model import http, makes, question, refusal
 from mm.model.http import ModelError, Server
-from mm.model.line import look_up
+from mm.wire.cancellable_socket import look_up
 from mm.model.question import at, listed, root_of
 
 # What is asked for where neither the user nor the server names a model. Servers with one model ignore the name.

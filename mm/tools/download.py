@@ -5,7 +5,7 @@ answers differently a moment later is not asked again. Where the environment nam
 name is all that can be checked.
 
 Everything waits on one Cancel of the download's own, which the turn's Cancel cancels and so does the clock: whatever it
-waits for then ends in the same way (mm.model.line tells how), and who it was is asked last. Looking up a name cannot be
+waits for then ends in the same way (mm.wire.cancellable_socket), and who it was is asked last. Looking up a name cannot be
 interrupted, so a thread of its own does it, which nobody waits for any longer then.
 """
 
@@ -22,7 +22,7 @@ from collections import namedtuple
 
 from mm import __version__
 from mm.cancel import Cancel, Cancelled
-from mm.model.line import CONNECT_SECONDS, ConnectTimeout, Line, look_up
+from mm.wire.cancellable_socket import CONNECT_SECONDS, CancellableSocket, ConnectTimeout, look_up
 from mm.text import one_line
 from mm.tools import addresses
 from mm.tools.addresses import shown
@@ -109,7 +109,7 @@ def _hop(here, way, stop, unwanted):
     """One request: (Answer, None), or (None, where it redirects to)."""
     proxy = _proxy(here, way.environ)
     found = _checked(here, proxy, way, stop)
-    line = Line(stop, way.limits.silence)
+    line = CancellableSocket(stop, way.limits.silence)
     connection = _Connection(here, proxy, found, line)
     response = None
     with stop.on_cancel(line.shut):

@@ -572,6 +572,10 @@ class Hostile(LspTest):
 
 
 class TheTool(LspTest):
+    def setUp(self):
+        super().setUp()
+        self.bin = support.scratch_folder()  # programs in the session's folder do not count
+
     def offered(self, environ=None, **overrides):
         settings = config.load(self.folder, {"HOME": self.path("home")}, None, overrides)
         return registry.reaching(settings, self.folder, environ or {"PATH": self.programs})

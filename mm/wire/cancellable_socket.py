@@ -35,8 +35,11 @@ _POLL_SECONDS = 0.05
 _CONNECTING = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY, getattr(errno, "WSAEWOULDBLOCK", errno.EINPROGRESS)}
 
 
-class Line:
-    """The socket of one exchange, shared between the thread that uses it and the one that cancels."""
+class CancellableSocket:
+    """The socket of one exchange, shared between the thread that uses it and the one that cancels.
+
+    `seconds` without a byte end a wait with an OSError; 0: none does.
+    """
 
     def __init__(self, cancel: Cancel, seconds: float):
         self._lock = threading.Lock()
