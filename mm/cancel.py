@@ -8,6 +8,7 @@ in the thread that cancels. A callback must not block: it sets an event, shuts a
 from __future__ import annotations
 
 import threading
+import time
 
 
 class Cancelled(Exception):
@@ -61,9 +62,26 @@ class Cancel:
         self.check()
         return happened
 
+    def sleep(self, seconds: float) -> None:
+        """Waits so long, unless the cancel comes, which raises Cancelled."""
+        self.wait(threading.Event(), seconds)
+
     def _forget(self, registration: _Registration) -> None:
         with self._lock:
             self._callbacks.pop(registration, None)
+
+
+class Deadline:
+    """A moment that is so many seconds away."""
+
+    __slots__ = ("_at",)
+
+    def __init__(self, seconds: float):
+        self._at = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """The seconds until then; 0 or less when it is over."""
+        return self._at - time.monotonic()
 
 
 class _Registration:

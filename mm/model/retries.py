@@ -6,7 +6,6 @@ failures.RULES, in docs/errors.md with their lines.
 
 from __future__ import annotations
 
-import threading
 import time
 
 from mm.cancel import Cancel
@@ -104,7 +103,7 @@ class Attempts:
         if kind not in self._waits:
             self._waits[kind] = Wait(LOADING if kind == "loading" else BUSY, self._listener)
         with Clock(self._waits[kind], since):
-            self._cancel.wait(threading.Event(), seconds)
+            self._cancel.sleep(seconds)
 
     def _mend(self, error: ModelError, body: dict) -> None:
         if error.kind == "wrong_url":

@@ -181,7 +181,7 @@ class _Talk:
         """The result of a request, an object. Raises AgentFailed."""
         self._heard, self._limit = time.monotonic(), limit
         try:
-            result = self._peer.request(method, params, Cancel(), left=self._left)
+            result = self._peer.request(method, params, Cancel(), limit=self)
         except Closed:
             raise self._ended() from None
         except RemoteError as error:
@@ -199,7 +199,7 @@ class _Talk:
         reason = ENDED % (self._name, how)
         return AgentFailed("%s: %s" % (reason, ending.said) if ending.said else reason)
 
-    def _left(self) -> float:
+    def left(self) -> float:
         """Seconds in which it must say something; while it waits for the user it need not."""
         return self._limit if self._dialogs else self._heard + self._limit - time.monotonic()
 

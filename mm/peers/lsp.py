@@ -12,7 +12,7 @@ import os
 import threading
 import time
 
-from mm.cancel import Cancel, Cancelled
+from mm.cancel import Cancel, Cancelled, Deadline
 from mm.peers.lsp_files import OpenFiles
 from mm.peers.program import Program
 from mm.secrecy import without_own
@@ -149,15 +149,14 @@ class LanguageServer:
                 self._answered = True
                 if error.code != CONTENT_MODIFIED or attempt == TRIES - 1:
                     raise Refused(REFUSED % (self.name, one_line(error.message, 200))) from None
-                cancel.wait(threading.Event(), PAUSE)
+                cancel.sleep(PAUSE)
             else:
                 self._answered = True
                 return result
 
     def _request(self, method, params, cancel, seconds):
-        deadline = time.monotonic() + seconds
         try:
-            return self._program.peer.request(method, params, cancel, _cancel_request, lambda: deadline - time.monotonic())
+            return self._program.peer.request(method, params, cancel, _cancel_request, Deadline(seconds))
         except TimedOut:
             first = not self._answered and self._started_at
             raise ServerError(INDEXING % self.name if first else NO_ANSWER % (self.name, seconds)) from None

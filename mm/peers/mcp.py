@@ -17,7 +17,7 @@ from collections import namedtuple
 
 import mm
 from mm import log
-from mm.cancel import Cancel, Cancelled
+from mm.cancel import Cancel, Cancelled, Deadline
 from mm.peers.program import Program
 from mm.text import one_line
 from mm.wire.framing import Framing, LineFramer, encode_line
@@ -169,12 +169,12 @@ class McpServer:
             self._settled(self._failure(str(error)))
 
     def _gather_tools(self) -> None:
-        left, problem = _until(self._seconds), None
+        limit, problem = Deadline(self._seconds), None
         try:
             if self.state == STARTING:
-                self._introduce(self._launch(), left)
+                self._introduce(self._launch(), limit)
             self._changed = False
-            self.offers = self._wanted(self._list(left))
+            self.offers = self._wanted(self._list(limit))
         except Cancelled:
             problem = self._failure("it was closed")
         except TimedOut:
@@ -227,17 +227,17 @@ class McpServer:
                 raise self._failure(NO_START % (self.entry.argv[0], reason)) from None
             return self._program
 
-    def _introduce(self, program, left) -> None:
+    def _introduce(self, program, limit) -> None:
         """The handshake, or, with a server that refuses it, the way without."""
         self._meta = {}
         params = {"protocolVersion": REVISIONS[0], "capabilities": {}, "clientInfo": CLIENT}
         try:
-            revision = self._ask(program, "initialize", params, self._life, left).get("protocolVersion")
+            revision = self._ask(program, "initialize", params, self._life, limit).get("protocolVersion")
         except RemoteError as refusal:
             self._meta = {"io.modelcontextprotocol/protocolVersion": STATELESS,
                           "io.modelcontextprotocol/clientCapabilities": {}, "io.modelcontextprotocol/clientInfo": CLIENT}
             try:
-                self._ask(program, "server/discover", {}, self._life, left)
+                self._ask(program, "server/discover", {}, self._life, limit)
             except RemoteError:
                 raise self._refusal("initialize", refusal) from None
             return
@@ -250,13 +250,13 @@ class McpServer:
 
     # Its tools
 
-    def _list(self, left) -> list:
+    def _list(self, limit) -> list:
         """All that it lists, as it came, page by page."""
         tools, cursors = [], [None]
         while len(cursors) <= PAGES and len(tools) <= TOOLS:
             params = {"cursor": cursors[-1]} if cursors[-1] else {}
             try:
-                page = self._ask(self._program, "tools/list", params, self._life, left)
+                page = self._ask(self._program, "tools/list", params, self._life, limit)
             except RemoteError as error:
                 if error.code != METHOD_NOT_FOUND:
                     raise
@@ -301,7 +301,7 @@ class McpServer:
             self._limits[token] = limit
         params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": token}}
         try:
-            result = self._ask(program, "tools/call", params, cancel, limit.left, lambda number: (
+            result = self._ask(program, "tools/call", params, cancel, limit, lambda number: (
                 "notifications/cancelled", {"requestId": number, "reason": "cancelled" if cancel.cancelled else "timeout"}))
         except TimedOut:
             raise self._failure(limit.why(name)) from None
@@ -326,12 +326,12 @@ class McpServer:
             raise self.problem
         return self._program
 
-    def _ask(self, program, method, params, cancel, left, cancel_notice=None) -> dict:
+    def _ask(self, program, method, params, cancel, limit, cancel_notice=None) -> dict:
         """One request in the way that this server wants. Raises RemoteError, TimedOut, Cancelled and McpFailure."""
         if self._meta:
             params = dict(params, _meta=dict(self._meta, **params.get("_meta", {})))
         try:
-            result = program.peer.request(method, params, cancel, cancel_notice, left)
+            result = program.peer.request(method, params, cancel, cancel_notice, limit)
         except Closed:
             self._life.check()
             self._ended(program)
@@ -360,12 +360,6 @@ class McpServer:
     def say(self, what: str) -> None:
         """A log line about it."""
         log.line(str(self._failure(what)))
-
-
-def _until(seconds):
-    """For Peer.request(): the seconds left of so many."""
-    deadline = time.monotonic() + seconds
-    return lambda: deadline - time.monotonic()
 
 
 def _why(program) -> str:

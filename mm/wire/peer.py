@@ -228,10 +228,11 @@ class Peer:
             self.close()
             raise Closed(self._name) from None
 
-    def request(self, method: str, params, cancel: Cancel, cancel_notice=messages.cancel_request, left=None):
+    def request(self, method: str, params, cancel: Cancel, cancel_notice=messages.cancel_request, limit=None):
         """Asks and waits; returns the result.
 
-        `left()` says how many seconds it may still take, and is asked again when they are over; None: any time.
+        `limit.left()` says how many seconds it may still take, and is asked again when they are over (a cancel.Deadline, or
+        one that moves); None: any time.
         Raises RemoteError for an error, Closed when the connection is gone, Cancelled and TimedOut. Before the last two the other
         side is sent `cancel_notice(id)`, a method and its params, unless that is None. Must not be called on the reader, which
         brings the answer.
@@ -248,8 +249,8 @@ class Peer:
             self._waiting[number] = waiting
             self._post(line)
         try:
-            while not cancel.wait(waiting.done, left and left()):
-                if left() <= 0:
+            while not cancel.wait(waiting.done, limit and limit.left()):
+                if limit.left() <= 0:
                     raise TimedOut(self._name)
         except (Cancelled, TimedOut):
             with self._state:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import unittest
 
-from mm.cancel import Cancel, Cancelled
+from mm.cancel import Cancel, Cancelled, Deadline
 from mm.wire import framing, streams
 from mm.wire.peer import Closed, Peer, RemoteError, RpcError, TimedOut, TooLong
 from tests.support import DEADLINE, wait_until
@@ -217,18 +217,22 @@ class Asking(PeerTest):
 
     def test_a_wait_ends_when_its_time_is_over_and_tells_the_other_side(self):
         connection = self.connect()
-        asked = []
 
-        def left():
-            asked.append(0.01)
-            return 0.01 if len(asked) < 4 else 0
+        class Moving:
+            """A limit that has moved when it is over, three times."""
 
-        wait = in_thread(lambda: connection.peer.request("m", {}, Cancel(), left=left))
+            asked = 0
+
+            def left(self):
+                self.asked += 1
+                return 0.01 if self.asked < 4 else 0
+
+        wait = in_thread(lambda: connection.peer.request("m", {}, Cancel(), limit=Moving()))
         number = connection.read()["id"]
         self.assertIsInstance(wait(), TimedOut)
         self.assertEqual(connection.read(), {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": number}})
         connection.write({"id": number, "result": "too late"})
-        wait = in_thread(lambda: connection.peer.request("m", {}, Cancel(), left=lambda: 10))
+        wait = in_thread(lambda: connection.peer.request("m", {}, Cancel(), limit=Deadline(10)))
         connection.write({"id": connection.read()["id"], "result": "in time"})
         self.assertEqual(wait(), "in time")
 
