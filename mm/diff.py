@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mm.encoding import encoded_size
+from mm.json_text import encoded_size
 from mm.events import Diff
 
 # Bytes of JSON that one side of a diff may have.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from mm.encoding import encoded_size
+from mm.json_text import encoded_size
 
 # The longest line that is shown whole, in characters.
 LINE_LIMIT = 2000

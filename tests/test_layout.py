@@ -27,7 +27,7 @@ LONG_FUNCTION, LONGEST_FUNCTION = 40, 60
 # module costs every start its milliseconds and every idle mm its memory.
 START_MODULES = ("__future__", "sys", "os", "json", "threading", "time", "re", "collections")
 START_ROOMS = {
-    "mm", "mm.cli", "mm.config", "mm.config.config", "mm.config.keys", "mm.config.places", "mm.log", "mm.cancel", "mm.errors",
+    "mm", "mm.cli", "mm.config", "mm.config.config", "mm.config.keys", "mm.config.places", "mm.log", "mm.cancel", "mm.errors", "mm.json_text",
     "mm.wire", "mm.wire.framing", "mm.wire.messages", "mm.wire.peer", "mm.wire.streams",
     "mm.fronts", "mm.fronts.acp", "mm.fronts.acp.server",
 }

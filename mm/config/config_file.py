@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import json
 
+from mm import json_text
 from mm.errors import UserError
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
-MAX_DIGITS = 20
 
 
 def shown(text: str, limit: int = 200) -> str:
@@ -47,25 +47,16 @@ def parse(data: bytes, source: str) -> dict:
     except UnicodeDecodeError as error:
         raise failure(source, "line %d is not UTF-8" % (data.count(b"\n", 0, error.start) + 1)) from None
     try:
-        document = json.loads(text, object_pairs_hook=_object, parse_int=_whole_number, parse_constant=_no_constant)
+        document = json_text.read(text, _decoder)
     except json.JSONDecodeError as error:
         raise failure(source, "line %d, column %d: %s" % (error.lineno, error.colno, error.msg)) from None
-    except _Refused as error:
+    except ValueError as error:
         raise failure(source, str(error)) from None
-    except RecursionError:
-        raise failure(source, _TOO_DEEP) from None
     if not isinstance(document, dict):
         raise failure(source, "holds no JSON object: allowed is {…}")
-    if _depth_exceeds(document, MAX_DEPTH):
-        raise failure(source, _TOO_DEEP)
+    if json_text.is_deeper(document, MAX_DEPTH):
+        raise failure(source, "it is nested deeper than %d levels" % MAX_DEPTH)
     return document
-
-
-_TOO_DEEP = "is nested deeper than %d levels" % MAX_DEPTH
-
-
-class _Refused(Exception):
-    """JSON that Python reads and mm does not."""
 
 
 def _object(pairs):
@@ -74,27 +65,9 @@ def _object(pairs):
         seen = set()
         for name, _ in pairs:
             if name in seen:
-                raise _Refused('the key "%s" is there twice' % shown(name, 80))
+                raise ValueError('the key "%s" is there twice' % shown(name, 80))
             seen.add(name)
     return result
 
 
-def _whole_number(digits):
-    # Python 3.9 needs seconds for a number of a million digits, and later ones raise for it.
-    if len(digits) > MAX_DIGITS:
-        raise _Refused("a number has more than %d digits" % MAX_DIGITS)
-    return int(digits)
-
-
-def _no_constant(name):
-    raise _Refused("%s is no JSON number" % name)
-
-
-def _depth_exceeds(document, limit):
-    level = [document]
-    for _ in range(limit):
-        level = [child for node in level if isinstance(node, (dict, list))
-                 for child in (node.values() if isinstance(node, dict) else node)]
-        if not level:
-            return False
-    return True
+_decoder = json_text.decoder(object_pairs_hook=_object)

@@ -13,6 +13,7 @@ import json
 import re
 from collections import namedtuple
 
+from mm import json_text
 from mm.conversation import history
 from mm.events import COMPLETED, FAILED
 from mm.text import replace_surrogates
@@ -21,9 +22,8 @@ from mm.text import replace_surrogates
 VERSION = 1
 # Levels of nesting; ours have five.
 MAX_DEPTH = 64
-# Digits of a whole number: longer ones take Python long. And the highest that JavaScript, in which many clients are
-# written, counts to.
-LONGEST_NUMBER, HIGHEST_COUNT = 300, 2 ** 53 - 1
+# The highest whole number that JavaScript, in which many clients are written, counts to.
+HIGHEST_COUNT = 2 ** 53 - 1
 
 # What is wrong with a session file, as the client reads it.
 NOT_UTF8 = "the session file is not UTF-8 (line %d)"
@@ -64,7 +64,7 @@ def parse(data: bytes) -> tuple:
         raise SessionError(WRONG_SHAPE % "version must be a whole number")
     if version > VERSION:
         raise SessionError(NEWER % version)
-    if _depth_exceeds(document, MAX_DEPTH):
+    if json_text.is_deeper(document, MAX_DEPTH):
         raise SessionError(NOT_READABLE_JSON)
     for key in ("cwd", "created", "model", "title"):
         _check(document.get(key), (str, _NOTHING), key, "text")
@@ -99,20 +99,7 @@ def message_line(message: dict) -> bytes:
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def _refuse(constant):
-    raise ValueError("%s is not JSON" % constant)
-
-
-def _float(digits):
-    number = float(digits)
-    return number if number - number == 0 else _refuse(digits)
-
-
-def _integer(digits):
-    return int(digits) if len(digits) <= LONGEST_NUMBER else _refuse(digits)
-
-
-_decode = json.JSONDecoder(parse_constant=_refuse, parse_float=_float, parse_int=_integer).decode
+_decode = json_text.decoder().decode
 
 
 def _to_utf8(text):
@@ -156,16 +143,6 @@ def _whole(data):
 
 def _may_hold_surrogates(data):
     return b"\\u" in data and _SURROGATE_ESCAPE.search(data) is not None
-
-
-def _depth_exceeds(document, limit):
-    level = [document]
-    for _ in range(limit):
-        level = [child for node in level for child in (node.values() if type(node) is dict else node)
-                 if type(child) is dict or type(child) is list]
-        if not level:
-            return False
-    return True
 
 
 def _check(value, types, where, what):

@@ -14,7 +14,7 @@ import os
 import re
 import time
 
-from mm import log
+from mm import json_text, log
 from mm.cancel import Cancel
 from mm.engine.verdict import NOTHING, Verdict
 from mm.secrecy import without_own
@@ -169,8 +169,8 @@ def _read_stdout(event: str, text: str) -> Verdict:
     if not text:
         return NOTHING
     try:
-        value = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        value = json_text.read(text)
+    except ValueError:
         value = None
     if isinstance(value, dict):
         return _read_object(value)
@@ -196,10 +196,6 @@ def _read_object(value: dict) -> Verdict:
     denied = given.get("decision") == "deny"
     reason = _cut(clean_terminal(given.get("reason", "")).strip(), REASON_LIMIT) or NO_REASON
     return Verdict(denied, reason if denied else "", clean_terminal(given.get("context", "")).strip(), given.get("input"))
-
-
-def _refuse(constant: str):
-    raise ValueError("%s is no JSON" % constant)
 
 
 def _ending(code: int) -> str:

@@ -11,6 +11,7 @@ import json
 import re
 from collections import namedtuple
 
+from mm import json_text
 from mm.model.openers import CALLS
 
 # `value`: the arguments, a dict, or None where they cannot be read; then `problem` says why, in a few words with the place.
@@ -94,28 +95,10 @@ def _is_same(first: dict, second: dict) -> bool:
     return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
 
-def _refuse(constant: str):
-    raise ValueError("%s is not JSON," % constant)
-
-
-def _float(digits: str) -> float:
-    number = float(digits)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError("a number is too large")
-    return number
-
-
-def _integer(digits: str) -> int:
-    try:
-        return int(digits)
-    except ValueError:  # Python's limit of 4300 digits
-        raise ValueError("a number is too long") from None
-
-
 def _place(text: str, at: int) -> str:
     line, begin = text.count("\n", 0, at) + 1, text.rfind("\n", 0, at) + 1
     return "%scolumn %d" % ("line %d, " % line if line > 1 else "", at - begin + 1)
 
 
 # Not strict: line ends and tabs within strings may be bare.
-_DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse, parse_int=_integer, parse_float=_float)
+_DECODER = json_text.decoder(strict=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from mm.diff import capped
-from mm.encoding import encoded_size
+from mm.json_text import encoded_size
 from mm.events import (
     ACCEPTED, ALLOW, ALLOW_ALWAYS, DECLINED, NEVER, REJECT, UNAVAILABLE, Diff, Form, FormAnswer, Permission, ToolPending)
 from mm.text import TITLE_LIMIT, one_line

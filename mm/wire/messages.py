@@ -6,8 +6,9 @@ Strict about JSON, which has no NaN; lenient about the rest where real programs 
 
 from __future__ import annotations
 
-import json
 from collections import namedtuple
+
+from mm import json_text
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -53,7 +54,7 @@ def read(line: bytes):
     """A Call, a Notice, an Answer, or None for what is to be ignored. Raises Refused."""
     try:
         message = _decode(line)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise Refused(PARSE_ERROR, "Parse error", str(error)) from None
     if not isinstance(message, dict):
         raise Refused(INVALID_REQUEST, "Invalid request", "a message is one object; there are no batches")
@@ -132,11 +133,5 @@ def result_of(given: Answer):
 def _decode(line: bytes):
     if line.startswith(b"\xef\xbb\xbf"):
         line = line[3:]
-    return _decoder.decode(line.decode("utf-8"))
+    return json_text.read(line.decode("utf-8"))
 
-
-def _refuse_constant(name: str):
-    raise ValueError("%s is not JSON" % name)
-
-
-_decoder = json.JSONDecoder(parse_constant=_refuse_constant)

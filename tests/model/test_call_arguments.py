@@ -50,8 +50,8 @@ REFUSED = [
     ('{"command": "ls', "Unterminated string at column 13"),
     ("[1]", "an object is expected at column 1"), ("[1] x", "Extra data at column 4"), ("7", "an object is expected at column 1"),
     (r'"\"\\\"x\\\"\""', "an object is expected at column 1"),
-    ('{"a": NaN}', "NaN is not JSON, at column 1"), ('{"a": 1e999}', "a number is too large at column 1"),
-    ('{"a": %s}' % ("9" * 5000), "a number is too long at column 1"),
+    ('{"a": NaN}', "NaN is not JSON at column 1"), ('{"a": 1e999}', "a number is too large at column 1"),
+    ('{"a": %s}' % ("9" * 5000), "a number has more than 300 digits at column 1"),
     ("[" * 100_000, "nested too deeply at column 1"), ('{"a":' * 100_000, "nested too deeply at column 1"),
 ]
 

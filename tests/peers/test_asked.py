@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 
 from mm import events
-from mm.encoding import encoded_size
+from mm.json_text import encoded_size
 from mm.fronts.acp import updates
 from mm.peers import asked
 from mm.wire.messages import RemoteError

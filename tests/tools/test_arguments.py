@@ -80,7 +80,7 @@ REFUSED = [
     ('{"path": "a", "limit": 1.5}', '[probe: "limit" must be a number]'),
     ('{"path": "a", "limit": true}', '[probe: "limit" must be a number]'),
     ('{"path": "a", "timeout": "120s"}', '[probe: "timeout" must be a number]'),
-    ('{"path": "a", "timeout": NaN}', NOT_JSON.format("NaN is not JSON, at column 1")),
+    ('{"path": "a", "timeout": NaN}', NOT_JSON.format("NaN is not JSON at column 1")),
     ('{"path": "a", "timeout": 1e999}', NOT_JSON.format("a number is too large at column 1")),
     ('{"path": "a", "all": "maybe"}', '[probe: "all" must be true or false]'),
     ('{"path": "a", "all": []}', '[probe: "all" must be true or false]'),

@@ -11,7 +11,7 @@ import json
 import re
 
 from mm.conversation import history
-from mm.encoding import encoded_size
+from mm.json_text import encoded_size
 from mm.events import COMPLETED, FAILED, Diff, ToolEnded, ToolPending
 from mm.fronts.acp.updates import OUTPUT_LIMIT, chunk, cut, update
 from mm.text import one_line

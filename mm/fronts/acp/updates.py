@@ -13,7 +13,7 @@ from mm.events import (
     ToolStarted, WindowUse,
 )
 from mm.diff import capped
-from mm.encoding import encode, encoded_size
+from mm.json_text import encode, encoded_size
 from mm.text import DIALOG_BYTES, DIALOG_CHARACTERS, clean, fence, visible, without_images
 from mm.wire import messages
 from mm.wire.framing import encode_line, encode_string

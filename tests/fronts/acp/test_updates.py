@@ -8,7 +8,7 @@ import unittest
 from mm.events import (
     ALLOW, COMPLETED, FAILED, REJECT, Diff, Permission, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted,
 )
-from mm.encoding import encoded_size
+from mm.json_text import encoded_size
 from mm.fronts.acp import updates
 
 BASH = ToolPending("call_1", "bash", "bash: ls", "execute", {"command": "ls"}, ())
