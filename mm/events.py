@@ -6,6 +6,8 @@ path. A front end is any object with two methods:
     emit(event)                  told; must not raise
     ask(permission, cancel)      asked; returns ALLOW, ALLOW_ALWAYS, REJECT, NEVER, a Rejected or UNASKED; raises Cancelled
     fill_in(form, cancel)        asked; returns a FormAnswer, raises Cancelled
+
+and, where its user sees each Waiting, an attribute `shows_waits` that is true: the log then says nothing of them.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ class Asking:
     def __init__(self, agent, session, server, front, cancel: Cancel):
         self._agent, self._session, self._server = agent, session, server
         self._front, self._cancel = front, cancel
-        self._listener = chat.Listener(notice=session.notices.add, waiting=self._wait)
+        self._listener = chat.Listener(notice=session.notices.add, waiting=self._wait,
+                                       logged=not getattr(front, "shows_waits", False))
         self._longest_thought = agent.config.model_max_reasoning  # 0: no limit, or it was reached once in this turn
 
     def ask(self) -> Answer:

@@ -54,7 +54,7 @@ def answer(config, demo: bool, question: str, folder: str, color: str, go_on: bo
     for warning in config.warnings:
         log.line("mm: " + warning)
     agent = Agent(config, demo, tap)
-    front = _Front(screen, Colors(sys.stderr, color), config.yolo)
+    front = _Front(screen, Colors(sys.stderr, color), folder, config.yolo)
     cancel, outcomes = Cancel(), []
 
     def run() -> None:
@@ -151,11 +151,12 @@ def _report(front: _Front, outcomes: list) -> int:
 class _Front:
     """Shows the answer as it streams, or keeps it until it is complete; tells stderr what the tools do."""
 
-    def __init__(self, screen: Screen, colors: Colors, yolo: bool):
+    def __init__(self, screen: Screen, colors: Colors, folder: str, yolo: bool):
         self._screen, self._yolo = screen, yolo
         self._streams = sys.stdout.isatty()
         self._answer = []
-        self._display = Display(screen, lambda line, style="": log.line(line, style if colors.bold else ""), diffs=False)
+        self.shows_waits = screen.rewrites
+        self._display = Display(screen, folder, lambda line, style="": log.line(line, style if colors.bold else ""), diffs=False)
 
     def waiting(self):
         """While the turn runs the terminal says what mm waits for."""

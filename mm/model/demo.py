@@ -11,6 +11,7 @@ import re
 import time
 from collections import namedtuple
 
+from mm.model import demo_tour
 from mm.model.loopback import DONE, EVENT_STREAM, Loopback, Reply, error_reply, sse
 
 MODEL = "demo"
@@ -41,14 +42,18 @@ _LIST_FILES = re.compile(r"(?i)\b(list|show|see|what)\b.*\b(files|folder|directo
 
 _WORDS = re.compile(r"\s*\S+|\s+")
 
-# One line of the table: the word before the colon, what follows it, the tool it calls (None: none), what it does in
-# the words of the documentation, and `act`, which takes what follows and returns the tool's arguments, a _Step, or None
-# where it cannot be read.
+# One line of the table: the word before the colon, what follows it, the tool it calls (None: none; MCP_TOOL: one of a server's),
+# what it does in the words of the documentation, and `act`, which takes what follows and returns the tool's arguments, a
+# _Step, a _Call, or None if it cannot be read.
 Directive = namedtuple("Directive", "word argument tool does act")
 
 # What an answer is made of besides calls.
 _Step = namedtuple("_Step", "thought text slow status")
 _Step.__new__.__defaults__ = ("", "", 0, 0)
+
+# A call of a tool that the directive itself names.
+_Call = namedtuple("_Call", "tool arguments")
+MCP_TOOL = "mcp__"  # how the names of all tools of MCP servers begin
 
 
 def _breaks(text: str) -> str:
@@ -82,6 +87,31 @@ def _plan(text: str):
     return {"action": "start", "steps": steps} if steps else None
 
 
+def _lsp(text: str):
+    names = ("action", "path", "symbol", "new_name")
+    return dict(zip(names, text.split())) if 1 <= len(text.split()) <= len(names) else None
+
+
+def _mcp(text: str):
+    server, _, rest = text.partition(" ")
+    tool, _, given = rest.strip().partition(" ")
+    try:
+        arguments = json.loads(given or "{}")
+    except ValueError:
+        return None
+    return _Call("%s%s__%s" % (MCP_TOOL, server, tool), arguments) if tool and isinstance(arguments, dict) else None
+
+
+def _agent(text: str):
+    name, _, question = (part.strip() for part in text.partition(" "))
+    return {"agent": name, "prompt": question} if question else None
+
+
+def _fetch(text: str):
+    url, _, path = (part.strip() for part in text.partition(" -> "))
+    return dict({"url": url}, **({"output": path} if path else {})) if url else None
+
+
 def _think(text: str):
     return _Step(thought=text) if text else None
 
@@ -106,6 +136,10 @@ DIRECTIVES = (
     Directive("ask", "QUESTION | A | B", "ask_user", "calls `ask_user`: one question with its options; none: free text", _ask),
     Directive("plan", "A; B; C", "plan", "calls `plan` and starts one with these steps", _plan),
     Directive("skill", "NAME", "read_skill", "calls `read_skill` for NAME", _one("name")),
+    Directive("fetch", "URL -> PATH", "fetch_content", "calls `fetch_content`: shows the page, or saves it where a PATH is given", _fetch),
+    Directive("lsp", "ACTION PATH SYMBOL", "lsp", "calls `lsp`, e.g. `lsp: definition a.py main`; for `rename` the new name follows", _lsp),
+    Directive("mcp", "SERVER TOOL JSON", MCP_TOOL, "calls that tool of an MCP server with the arguments in JSON", _mcp),
+    Directive("agent", "NAME QUESTION", "ask_agent", "calls `ask_agent`: puts QUESTION to the agent NAME", _agent),
     Directive("think", "TEXT", None, "reasons TEXT before it answers", _think),
     Directive("slow", "N", None, "answers in N (a number) words, about twenty a second", _slow),
     Directive("fail", "STATUS (400 to 599)", None, "answers with that HTTP status", _fail),
@@ -126,9 +160,13 @@ def reply(request: dict) -> Reply:
     offered = {_function(tool).get("name") for tool in request.get("tools") or ()}
     last = messages[-1] if messages else {}
     if last.get("role") == "tool":
-        step, calls = _Step(text=_about_results(messages)), []
+        on_tour = demo_tour.wanted(next((_text(m) for m in reversed(messages) if m.get("role") == "user"), ""))
+        step, calls = _Step(text=_about_results(messages) + ("\n\n" + demo_tour.NEXT if on_tour else "")), []
     elif last.get("role") == "user" and all(part.search(_text(last)) for part in _SUMMARY):
         step, calls = _Step(text=_summary(messages)), []
+    elif demo_tour.wanted(_text(last)):
+        found = demo_tour.step([dict(message, content=_text(message)) for message in messages])
+        step, calls = _Step(found.thought, found.text), [call for call in found.calls if call[0] in offered]
     else:
         step, calls = _obey(_text(last), offered, is_first=not any(m.get("role") == "assistant" for m in messages))
     if step.status:
@@ -146,10 +184,13 @@ def _obey(text: str, offered: set, is_first: bool):
     for word, argument in found:
         directive = _BY_WORD[word]
         wanted = directive.act(argument)
-        if directive.tool and directive.tool not in offered:
-            said.append(NOT_OFFERED % directive.tool)
+        tool = wanted.tool if type(wanted) is _Call else directive.tool
+        if tool and not _is_offered(tool, offered):
+            said.append(NOT_OFFERED % tool)
         elif wanted is None:
             said.append(f"`{word}:` wants {directive.argument}")
+        elif type(wanted) is _Call:
+            calls.append(wanted)
         elif directive.tool:
             calls.append((directive.tool, wanted))
         elif wanted.status:
@@ -170,8 +211,12 @@ def _obey(text: str, offered: set, is_first: bool):
 
 def _help(offered: set) -> str:
     lines = [f"- `{directive.word}: {directive.argument}` {directive.does}" for directive in DIRECTIVES
-             if not directive.tool or directive.tool in offered]
-    return "I do what a line of your message says:\n\n" + "\n".join(lines) + "\n\nOr ask me to list the files."
+             if not directive.tool or _is_offered(directive.tool, offered)]
+    return "I do what a line of your message says:\n\n" + "\n".join(lines) + "\n\nOr ask me to list the files, or for a `tour`."
+
+
+def _is_offered(tool: str, offered: set) -> bool:
+    return any(name.startswith(MCP_TOOL) for name in offered) if tool == MCP_TOOL else tool in offered
 
 
 def _about_results(messages: list) -> str:

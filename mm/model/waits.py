@@ -26,9 +26,9 @@ def _nothing(doing: str, seconds: float) -> None:
 
 
 # Who is told during a request: `log(line)`; `notice(line)`, what the user should read below the answer; `waiting(doing, seconds)`,
-# from any thread, what the wait is about.
-Listener = namedtuple("Listener", "log notice waiting")
-Listener.__new__.__defaults__ = (log.line, log.line, _nothing)
+# from any thread, what the wait is about. `logged`: whether waits are logged, too.
+Listener = namedtuple("Listener", "log notice waiting logged")
+Listener.__new__.__defaults__ = (log.line, log.line, _nothing, True)
 
 
 class Wait:
@@ -49,7 +49,7 @@ class Wait:
     def report(self, seconds: float) -> None:
         known = self._read is not None
         self._listener.waiting(READING % self._read if known else self._doing, seconds)
-        if seconds >= self.next:
+        if seconds >= self.next and self._listener.logged:
             age = " (%d s%s)" % (seconds, READ % self._read if known else "") if seconds >= 1 else ""
             self._listener.log(self._line % age)
             self.next = max(FIRST_LOGGED, 2 * seconds)

@@ -24,6 +24,7 @@ from mm.wire import child
 
 GOODBYE = 1.0  # seconds that a turn gets to end when the user leaves
 CANCELLED = 130
+TOUR = "tour"  # what the demo model makes a guided tour of
 BUG = "a bug in mm, its traceback is above"
 DIM, RED, YELLOW, BOLD = "2", "31", "33", "1"
 RECAP = "%d command(s) · %d file op(s) · %d skill(s)"
@@ -40,7 +41,7 @@ def chat(config, demo: bool, folder: str, color: str, question: str = "", go_on:
         log.sink = lambda line, style: screen.line(line, style or DIM)
     agent = Agent(config, demo, tap, can_ask=True)
     talk = Chat(agent, screen, commands.last_session(agent, folder) if go_on else agent.new_session(folder))
-    return talk.hold(question, demo)
+    return talk.hold(question or (TOUR if demo and not go_on else ""), demo)
 
 
 class Chat:
@@ -76,7 +77,7 @@ class Chat:
     def run(self, work) -> None:
         """Runs `work(front, cancel)` where a Ctrl-C cancels it. Raises Leave."""
         self._cancel = cancel = Cancel()
-        display = Display(self.screen)
+        display = Display(self.screen, self.session.cwd)
         front = _Front(self, display)
         with display.waiting():
             self._desk.run(lambda: work(front, cancel), cancel)
@@ -87,12 +88,12 @@ class Chat:
 
     def show(self, text: str) -> None:
         """A text of the model's that is not streamed."""
-        display = Display(self.screen)
+        display = Display(self.screen, self.session.cwd)
         display.emit(Text(text))
         display.end_text()
 
     def show_plan(self, plan) -> None:
-        Display(self.screen).emit(plan)
+        Display(self.screen, self.session.cwd).emit(plan)
 
     def fail(self, problem) -> None:
         self.screen.line("mm: %s" % problem, RED)
@@ -167,7 +168,7 @@ class _Front:
 
     def __init__(self, chat: Chat, display: Display):
         self._chat, self.display = chat, display
-        self.emit = display.emit
+        self.emit, self.shows_waits = display.emit, chat.screen.rewrites
 
     def ask(self, permission, cancel):
         def permit(read):

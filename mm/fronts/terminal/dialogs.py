@@ -11,7 +11,7 @@ RUN_IT = "Run it? [y]es [a]lways [n]o ne[v]er,", "or say what to do instead: "
 ANSWERS = {"y": ALLOW, "yes": ALLOW, "a": ALLOW_ALWAYS, "always": ALLOW_ALWAYS, "n": REJECT, "no": REJECT,
            "v": NEVER, "never": NEVER}
 
-HOW = "Enter takes the value in [brackets]; ^C takes the form back, ^D declines it."
+HOW = "Enter: the [default] · ^C: take it back · ^D: decline"
 YES, NO = ("y", "yes", "true"), ("n", "no", "false")
 NUMBERS = {"integer": int, "number": float}
 
@@ -20,8 +20,7 @@ def permit(permission, screen, display, read):
     """The answer to a permission. `read(prompt)` reads a line; its KeyboardInterrupt passes through."""
     display.end_text()
     if permission.diff is not None:
-        screen.line("✎ " + visible(permission.diff.path), "1")
-        display.show_diff(permission.diff)
+        display.show_change(permission.diff)
     else:
         _show_call(permission, screen)
     question = " ".join(RUN_IT)

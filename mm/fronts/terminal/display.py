@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 
 from mm.diff import capped
 from mm.events import (
-    COMPLETED, AnswerCut, PlanChanged, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted, WindowUse,
+    COMPLETED, AnswerCut, PlanChanged, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted, Waiting,
+    WindowUse,
 )
 from mm.fronts.lines import closing, opening, tool_lines
 from mm.fronts.terminal import status
@@ -23,11 +25,12 @@ MARKS = {"completed": "✓", "in_progress": "▶", "pending": "·"}
 
 
 class Display:
-    """The events of one turn. `tell(line, style)` writes a line about what is done: Screen.line, or another place; `diffs`:
+    """The events of one turn of a session in `folder`. `tell(line, style)` writes a line about what is done: Screen.line, or another place; `diffs`:
     whether changes are shown after they were made."""
 
-    def __init__(self, screen, tell=None, diffs: bool = True):
-        self._screen, self._tell, self._diffs = screen, tell or screen.line, diffs
+    def __init__(self, screen, folder: str, tell=None, diffs: bool = True):
+        self._screen, self._folder = screen, folder
+        self._tell, self._diffs = tell or screen.line, diffs
         self._status = status.Status()
         self._cleaner, self._markdown = Cleaner(), Markdown()
         self._pending = {}
@@ -36,6 +39,7 @@ class Display:
             Text: self._text, Thought: self._thought, AnswerCut: self._cut, ToolPending: self._announced, ToolStarted: self._started,
             ToolOutput: self._output, ToolEnded: self._ended, PlanChanged: self._plan,
             WindowUse: lambda event: self._status.used(event.used),
+            Waiting: lambda event: self._status.wait(event.doing, event.seconds),
         }
 
     @contextlib.contextmanager
@@ -61,9 +65,11 @@ class Display:
         self._markdown = Markdown()
         self._screen.fresh()
 
-    def show_diff(self, diff) -> None:
+    def show_change(self, diff) -> None:
         """A change, before the user decides about it."""
         self._shown.add(diff.path)
+        inside = diff.path.startswith(os.path.join(self._folder, ""))
+        self._tell("✎ " + visible(os.path.relpath(diff.path, self._folder) if inside else diff.path), BOLD)
         self._lines(diff_lines(diff))
 
     def _text(self, event) -> None:

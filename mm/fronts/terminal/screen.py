@@ -28,7 +28,7 @@ class Screen:
         self._descriptor, self._encoding = stream.fileno(), stream.encoding or "utf-8"
         self.colored = bool(Colors(stream, color).bold)
         self.is_terminal = stream.isatty()
-        self._rewrites = self.is_terminal and os.environ.get("TERM", "dumb") != "dumb"
+        self.rewrites = self.is_terminal and os.environ.get("TERM", "dumb") != "dumb"
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._thread = None
@@ -77,8 +77,10 @@ class Screen:
     def echoed(self, text: str) -> None:
         """The terminal itself has shown what the user typed."""
         with self._lock:
-            self._erase()
-            self._column += width(text)
+            if self._drawn:  # it goes with the line that it stands in
+                self.text(text)
+            else:
+                self._column += width(text)
 
     @contextlib.contextmanager
     def typing(self):
@@ -102,7 +104,7 @@ class Screen:
         with self._lock:
             self._erase()
             self._status, self._quiet_since = status, time.monotonic()
-            if status and self._rewrites and not self._thread:
+            if status and self.rewrites and not self._thread:
                 self._thread = threading.Thread(target=self._redraw, name="status line", daemon=True)
                 self._thread.start()
             self._changed.notify_all()

@@ -22,6 +22,10 @@ class Status:
         if doing != self._doing:
             self._doing, self._since, self._tail = doing, time.monotonic(), ""
 
+    def wait(self, doing: str, seconds: float) -> None:
+        """The model server says what the wait is about, and how long it has taken."""
+        self._doing, self._since = doing, time.monotonic() - seconds
+
     def tail(self, text: str) -> None:
         """What was thought or printed last."""
         self._tail = (self._tail + text)[-400:]
