@@ -1,4 +1,8 @@
-"""What looks secret, and JSON values without it. Pure."""
+"""What is secret, and texts, JSON values and streams without it: the one list for `$MM_TRACE` and `--record`. Pure.
+
+A model streams its words in pieces, and a key may be cut anywhere. `Pieces` therefore holds a piece back as long as the text so
+far may end with the beginning of something known, and joins the pieces that a known text crosses.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,16 @@ SHORTEST_SECRET = 6
 # Names, of variables, keys and headers, whose values are secret.
 SECRET_NAME = re.compile(
     r"api_?-?key|access_?-?key|private_?-?key|token|secret|passw|passphrase|credential|authorization|cookie", re.IGNORECASE)
+# Names, of variables only: for a key of a JSON object they are harmless.
+_SECRET_VARIABLE = re.compile(r"(?:^|_)(?:key|auth|pwd|pat)$", re.IGNORECASE)
+# These hold folders.
+_NO_SECRETS = ("PWD", "OLDPWD")
+
+# What is a secret wherever it stands.
+_TELLTALE = re.compile(
+    r"(?<=bearer )[\w.~+/=-]{8,}|\bsk-[\w-]{16,}|\bgh[opsu]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bhf_\w{20,}"
+    r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bxox[abprs]-[\w-]{10,}|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]+"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", re.IGNORECASE | re.DOTALL)
 
 # mm's own secrets: no program that it starts needs them, and no output should show them.
 _OWN = ("MM_API_KEY",)
@@ -21,15 +35,131 @@ def without_own(environ) -> dict:
     return {name: value for name, value in environ.items() if name not in _OWN}
 
 
-def mask(value):
-    """A JSON value with MASKED for every text under a name that looks secret: `{"apiKey": text}`, and
+def secrets_of(environ) -> list:
+    """The values of the variables that look secret."""
+    return [value for name, value in environ.items()
+            if name not in _NO_SECRETS and (SECRET_NAME.search(name) or _SECRET_VARIABLE.search(name))]
+
+
+def all_secrets(config, environ) -> list:
+    """The texts that no trace and no recording may hold: the secrets of the environment, and those of the configuration, which are
+    the key, the headers, and what the programs of its entries are given under secret names. `config` may be None."""
+    found = secrets_of(environ)
+    if config is not None:
+        found += [config.model_api_key, *(config.model_headers or {}).values()]
+        for entry in [*config.mcp.values(), *config.agents.values()]:
+            found += secrets_of(entry.env)
+    return [secret for secret in found if isinstance(secret, str) and len(secret) >= SHORTEST_SECRET]
+
+
+def mask_servers(message) -> list:
+    """Masks the values of the variables and headers that a client's `session/new` or `session/load` gives its MCP servers, in place;
+    returns what they were."""
+    params = message.get("params") if isinstance(message, dict) else None
+    servers = params.get("mcpServers") if isinstance(params, dict) else None
+    found = []
+    for server in servers if isinstance(servers, list) else []:
+        for field in ("env", "headers"):
+            pairs = server.get(field) if isinstance(server, dict) else None
+            for pair in pairs if isinstance(pairs, list) else []:
+                if isinstance(pair, dict) and "value" in pair:
+                    found.append(pair["value"])
+                    pair["value"] = MASKED
+    return found
+
+
+def mask(value, text, masked=MASKED):
+    """A JSON value with `text(each)` for its texts, and `masked` for those under a name that looks secret: `{"apiKey": text}`, and
     `{"name": "API_KEY", "value": text}` as editors write variables and headers."""
+    if isinstance(value, str):
+        return text(value)
     if isinstance(value, list):
-        return [mask(each) for each in value]
+        return [mask(each, text, masked) for each in value]
     if not isinstance(value, dict):
         return value
-    masked = {key: MASKED if isinstance(each, str) and SECRET_NAME.search(key) else mask(each)
-              for key, each in value.items()}
-    if isinstance(value.get("name"), str) and isinstance(value.get("value"), str) and SECRET_NAME.search(value["name"]):
-        masked["value"] = MASKED
-    return masked
+    shown = {key: masked if isinstance(each, str) and each and SECRET_NAME.search(key) else mask(each, text, masked)
+             for key, each in value.items()}
+    name, given = value.get("name"), value.get("value")
+    if isinstance(name, str) and isinstance(given, str) and given and SECRET_NAME.search(name):
+        shown["value"] = masked
+    return shown
+
+
+class Known:
+    """Texts that must not be written as they are, and what is written instead; secrets among them are masked."""
+
+    def __init__(self, secrets=()):
+        self._instead = {}  # text -> what is written for it, None for a secret
+        self._pattern = None  # of the texts; made anew when one is added
+        for secret in secrets:
+            self.add(secret)
+
+    def add(self, text, instead=None) -> None:
+        """`instead` is written for `text`, which ends with a word then; None: it is a secret, unless it is too short for one."""
+        if isinstance(text, str) and (instead is not None or len(text) >= SHORTEST_SECRET):
+            self._instead.setdefault(text, instead)
+            self._pattern = None
+
+    def hidden(self, text: str, masked: str = MASKED) -> str:
+        """`text` without what is known, and without what shows by itself that it is a secret."""
+        if len(text) < SHORTEST_SECRET and not any(known in text for known in self._instead):
+            return text  # nearly all pieces of a stream
+        instead = self._instead
+        text = self._regex().sub(lambda found: masked if instead[found.group()] is None else instead[found.group()], text)
+        return _TELLTALE.sub(masked, text)
+
+    def may_go_on(self, text: str) -> bool:
+        """Whether `text` ends with the beginning of a known text."""
+        for known in self._instead:
+            start = text.find(known[0], max(len(text) - len(known) + 1, 0))
+            while start >= 0:
+                if known.startswith(text[start:]):
+                    return True
+                start = text.find(known[0], start + 1)
+        return False
+
+    def crosses(self, pieces) -> bool:
+        """Whether a known text goes from one of the pieces into the next."""
+        ends, end = set(), 0
+        for piece in pieces:
+            end += len(piece)
+            ends.add(end)
+        return any(found.start() < edge < found.end() for found in self._regex().finditer("".join(pieces)) for edge in ends)
+
+    def _regex(self):
+        if self._pattern is None:
+            longest_first = sorted(self._instead, key=len, reverse=True)
+            # A folder ends at the end of a name: /home/ann is no part of /home/anna.
+            parts = [re.escape(known) + ("" if self._instead[known] is None else r"(?![\w-])") for known in longest_first]
+            self._pattern = re.compile("|".join(parts) or r"(?!)")
+        return self._pattern
+
+
+class Pieces:
+    """A text that comes in pieces, each with a line that it belongs to.
+
+    `write(line, text)` is given every line with its piece, in order, as soon as no known text can go on after it; the pieces that a
+    known text crosses come as one, with the first of their lines, and the others come with "".
+    """
+
+    def __init__(self, known: Known, write):
+        self._known, self._write = known, write
+        self._key = None
+        self._held = []
+
+    def add(self, key, line, text: str) -> None:
+        """`key` says which text the piece belongs to: with another one the former text is over."""
+        if key != self._key:
+            self.flush()
+            self._key = key
+        self._held.append((line, text))
+        if not self._known.may_go_on("".join(text for _, text in self._held)):
+            self.flush()
+
+    def flush(self) -> None:
+        held, self._held = self._held, []
+        texts = [text for _, text in held]
+        if len(held) > 1 and self._known.crosses(texts):
+            texts = ["".join(texts)] + [""] * (len(held) - 1)
+        for (line, _), text in zip(held, texts):
+            self._write(line, text)

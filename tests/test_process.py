@@ -265,7 +265,7 @@ class Streams(unittest.TestCase):
     def test_no_line_of_an_answer_is_longer_than_a_client_can_bear(self):
         home = support.scratch_folder()
         configure(home, {"model": {"maxReasoning": 0}, "loop": {"enabled": False}})
-        with ModelServer([{"thought": "\x01" * 9000 + "t" * 90_000}, {"text": "\x02" * 9000 + "é" * 90_000}]) as server:
+        with ModelServer([{"thought": '"' * 9000 + "t" * 90_000}, {"text": "\\" * 9000 + "é" * 90_000}]) as server:
             with client(server, env={"HOME": home}) as editor:
                 editor.initialize()
                 editor.prompt(editor.new_session(), "go")
@@ -314,6 +314,22 @@ class Streams(unittest.TestCase):
         self.assertRegex(text, r'(?m)^\S+ > \{"jsonrpc":"2.0","id":1,"result"')
         self.assertIn(" < broken\n", text)
         self.assertNotIn("hush-hush", text)
+
+    def test_the_trace_masks_what_a_recording_masks(self):
+        path = support.scratch_folder() + "/trace"
+        secrets = {"MM_API_KEY": "hunter2hunter2", "DB_PASSWORD": "swordfish-9"}
+        command = {"call": {"name": "bash", "arguments": {"command": "echo $DB_PASSWORD"}}}
+        with ModelServer([command], [{"text": ["it is hunter2", "hunt", "er2!"]}]) as server:
+            with Client("--url", server.url, "--model", "m", env=environment(MM_TRACE=path, **secrets)) as editor:
+                editor.initialize()
+                editor.prompt(editor.new_session(), "go")
+                self.assertEqual(editor.text(), "it is hunter2hunter2!")
+                editor.close()
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn('"it is [masked]!"', text)
+        for piece in ("hunter2", "er2!", "swordfish"):
+            self.assertNotIn(piece, text)
 
 
 class Once(unittest.TestCase):

@@ -3,7 +3,7 @@
 It is told the lines of the protocol (trace), of stderr (stderr) and of the model server (request, data, status), from
 whatever thread they pass through; one lock keeps them in the order in which they came. Each line is written at once, so
 that a process that is killed leaves what happened until then. Two things are held back for a moment: pieces of a streamed
-text that may be the beginning of a path or a secret (redaction.Pieces), and a cancel (_release).
+text that may be the beginning of a path or a secret (secrecy.Pieces), and a cancel (_release).
 
 Nothing here ends or blocks the session: when the file cannot be written, one line on stderr says so and recording is over.
 """
@@ -20,10 +20,10 @@ import threading
 from mm import __version__, log
 from mm.errors import UserError
 from mm.fronts import transcript
-from mm.fronts.redaction import Pieces, Redaction, configured_secrets, is_private_folder, secrets_of
+from mm.fronts.redaction import Redaction, is_private_folder
 from mm.fronts.transcript import mark
 from mm.model import servers, window
-from mm.secrecy import MASKED
+from mm.secrecy import MASKED, Pieces, all_secrets, mask_servers
 
 HEADER = "# Recorded by mm v{} (Python {}, {}). Play it with: mm --replay FILE"
 HEADER_START = HEADER.partition("{")[0]
@@ -73,7 +73,7 @@ class Recorder:
     def __init__(self, path: str, folder: str, config=None, environ=os.environ):
         self._lock = threading.RLock()  # re-entrant: a line that is logged while recording comes back to stderr()
         self._file = _create(path)
-        self._redaction = Redaction(os.path.expanduser("~"), secrets_of(environ) + (configured_secrets(config) if config else []))
+        self._redaction = Redaction(os.path.expanduser("~"), all_secrets(config, environ))
         self._model_pieces = Pieces(self._redaction, self._write_data)
         self._chunk_pieces = Pieces(self._redaction, self._write_chunk)
         self._folders = []
@@ -207,22 +207,14 @@ class Recorder:
 
     def _look_at_session(self, message) -> bool:
         """The session's folder becomes <cwd>; what its MCP servers are given may be secret: whether any was masked."""
-        masked = False
         params = message.get("params")
-        params = params if isinstance(params, dict) else {}
-        folder = params.get("cwd")
+        folder = params.get("cwd") if isinstance(params, dict) else None
         if isinstance(folder, str) and is_private_folder(folder) and os.path.isdir(folder):
             self._know_folder(os.path.normpath(folder))
-        servers = params.get("mcpServers")
-        for server in servers if isinstance(servers, list) else []:
-            for field in ("env", "headers"):
-                pairs = server.get(field) if isinstance(server, dict) else None
-                for pair in pairs if isinstance(pairs, list) else []:
-                    if isinstance(pair, dict) and "value" in pair:
-                        self._redaction.add_secret(pair["value"])
-                        pair["value"] = MASKED
-                        masked = True
-        return masked
+        secrets = mask_servers(message)
+        for secret in secrets:
+            self._redaction.add(secret)
+        return bool(secrets)
 
     def _know_folder(self, folder: str) -> None:
         """The first folder is <cwd>, others get a place below it."""

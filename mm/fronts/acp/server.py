@@ -30,10 +30,9 @@ def serve(config, demo: bool = False, trace=None, tap=None) -> int:
     read, write = claim_streams()
     if os.environ.get("MM_TRACE"):
         from mm.fronts.acp.trace import both, open_trace
+        from mm.secrecy import all_secrets
 
-        from mm.fronts.redaction import configured_secrets
-
-        trace = both(trace, open_trace(os.environ["MM_TRACE"], configured_secrets(config)))
+        trace = both(trace, open_trace(os.environ["MM_TRACE"], all_secrets(config, os.environ)))
     server = Server(read, write, config, demo, trace, tap)
     log.line(server.banner())
     for warning in config.warnings:

@@ -1,13 +1,18 @@
-"""`$MM_TRACE=FILE`: every line of the protocol both ways, with its time; what looks secret is masked."""
+"""`$MM_TRACE=FILE`: every line of the protocol both ways, with its time; what is secret is masked.
+
+The pieces of an answer are held back while they may be the beginning of a secret (mm.secrecy.Pieces); any other line ends that.
+"""
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import threading
 import time
 
 from mm import log
-from mm.secrecy import MASKED, SHORTEST_SECRET, mask
+from mm.secrecy import Known, Pieces, mask_servers, mask
 
 TOO_DEEP = "[%d bytes, nested too deeply to be masked]"
 
@@ -17,22 +22,70 @@ def open_trace(path: str, secrets=()):
 
     `secrets` are texts that must not be in it wherever they stand: a model may quote the key that it was asked with.
     """
-    secrets = [secret for secret in secrets if secret and len(secret) >= SHORTEST_SECRET]
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as problem:
         log.line("MM_TRACE: %s: %s; nothing is traced" % (path, problem.strerror))
         return None
-
-    def trace(direction: str, line: bytes) -> None:
-        now = time.time()
-        stamp = time.strftime("%H:%M:%S", time.localtime(now)) + ".%03d" % (now % 1 * 1000)
-        shown = _shown(line)
-        for secret in secrets:
-            shown = shown.replace(secret, MASKED)
-        os.write(descriptor, ("%s %s %s\n" % (stamp, direction, shown)).encode("utf-8", "replace"))
-
+    trace = _Trace(descriptor, secrets)
+    atexit.register(trace.flush)
     return trace
+
+
+class _Trace:
+    """The open file. Called by the thread that reads and by those that write."""
+
+    def __init__(self, descriptor: int, secrets):
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+        self._known = Known(secrets)
+        self._pieces = Pieces(self._known, self._write_chunk)
+
+    def __call__(self, direction: str, line: bytes) -> None:
+        now = time.time()
+        begin = time.strftime("%H:%M:%S", time.localtime(now)) + ".%03d %s " % (now % 1 * 1000, direction)
+        with self._lock:
+            try:
+                message = json.loads(line)
+                for secret in mask_servers(message):
+                    self._known.add(secret)
+                chunk = _chunk(message) if direction == ">" else None
+                if chunk:
+                    self._pieces.add(message["params"].get("sessionId"), (begin, message, chunk), chunk["text"])
+                    return
+                shown = _encoded(mask(message, self._known.hidden))
+            except RecursionError:
+                shown = TOO_DEEP % len(line)  # nobody can tell what in it is secret
+            except ValueError:  # as it came, since a broken line is what a trace is looked at for
+                shown = self._known.hidden(line.decode("utf-8", "replace").rstrip("\r\n"))
+            self._pieces.flush()
+            self._write(begin + shown)
+
+    def flush(self) -> None:
+        """Writes what is held back."""
+        with self._lock:
+            self._pieces.flush()
+
+    def _write_chunk(self, held, text: str) -> None:
+        begin, message, chunk = held
+        chunk["text"] = text
+        self._write(begin + _encoded(mask(message, self._known.hidden)))
+
+    def _write(self, line: str) -> None:
+        os.write(self._descriptor, (line + "\n").encode("utf-8", "replace"))
+
+
+def _chunk(message):
+    """The content of the message if it is a piece of a text that streams, else None."""
+    params = message.get("params") if isinstance(message, dict) else None
+    update = params.get("update") if isinstance(params, dict) else None
+    content = update.get("content") if isinstance(update, dict) else None
+    streams = isinstance(content, dict) and str(update.get("sessionUpdate")).endswith("_chunk")
+    return content if streams and isinstance(content.get("text"), str) else None
+
+
+def _encoded(message) -> str:
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
 
 
 def both(*traces):
@@ -46,13 +99,3 @@ def both(*traces):
             each(direction, line)
 
     return trace
-
-
-def _shown(line: bytes) -> str:
-    """The message on one line; what is no JSON as it came, since a broken line is what a trace is looked at for."""
-    try:
-        return json.dumps(mask(json.loads(line)), ensure_ascii=False, separators=(",", ":"))
-    except RecursionError:
-        return TOO_DEEP % len(line)  # nobody can tell what in it is secret
-    except ValueError:
-        return line.decode("utf-8", "replace").rstrip("\r\n")

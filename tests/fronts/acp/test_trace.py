@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unittest
 
 from mm.fronts.acp.trace import open_trace
@@ -31,6 +32,21 @@ class Lines(unittest.TestCase):
 
     def test_the_key_is_masked_wherever_it_stands(self):
         self.assertEqual(traced(b'{"text":"it is hush-hush, yes"}', [None, "hush-hush", "it"]), '{"text":"it is [masked], yes"}')
+
+    def test_a_key_in_pieces_of_an_answer_is_masked(self):
+        path = support.scratch_folder() + "/trace"
+        trace = open_trace(path, ["hush-hush"])
+        for kind, text in (("message", "it is hu"), ("message", "sh-"), ("message", "hush, yes"), ("thought", "hush-hu")):
+            trace(">", b'{"params":{"sessionId":"s","update":{"sessionUpdate":"agent_%s_chunk","content":{"type":"text","text":"%s"}}}}'
+                  % (kind.encode(), text.encode()))
+        trace("<", b'{"id":1}')
+        with open(path, encoding="utf-8") as file:
+            texts = re.findall('"text":"(.*?)"', file.read())
+        self.assertEqual(texts, ["it is [masked], yes", "", "", "hush-hu"])
+
+    def test_what_the_editor_gives_its_servers_is_masked(self):
+        self.assertEqual(traced(b'{"params":{"mcpServers":[{"env":[{"name":"A","value":"b"}]}]}}'),
+                         '{"params":{"mcpServers":[{"env":[{"name":"A","value":"[masked]"}]}]}}')
 
     def test_nothing_secret_shows_however_deep_the_line_is(self):
         for depth in range(300, 1100, 50):  # where what can be read cannot be masked, and then cannot be read
