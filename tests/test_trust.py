@@ -7,7 +7,7 @@ import os
 import stat
 import unittest
 
-from mm import inside
+from mm import safe_files
 from mm.config import config, places, trust
 from mm.errors import UserError
 from mm.config.keys import ANY, BY_NAME, KEYS, NO
@@ -266,7 +266,7 @@ class Trusting(unittest.TestCase):
         for path, expected in (("a", True), (".", True), ("a/../b", True), ("..", False), ("../project", True),
                              ("../project-twin", False), (folder + "/a", True), (folder + "-twin", False), ("/", False),
                              ("~", False)):
-            self.assertEqual((inside.is_inside(folder, path), inside.names_inside(folder, path)), (expected, expected), path)
+            self.assertEqual((safe_files.is_inside(folder, path), safe_files.names_inside(folder, path)), (expected, expected), path)
 
 
 if __name__ == "__main__":

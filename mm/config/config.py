@@ -155,9 +155,9 @@ class _Reading:
 
     def _leads_out(self):
         """Whether a link leads the project's file out of its folder; then it is not read, and the user is told."""
-        from mm import inside
+        from mm import safe_files
 
-        if inside.is_inside(self._folder, places.PROJECT_FILE):
+        if safe_files.is_inside(self._folder, places.PROJECT_FILE):
             return False
         from mm.config import config_file
 
@@ -254,10 +254,10 @@ class _Reading:
         """A repository's link must not make mm write elsewhere."""
         if self._trusted or not self._values["sessions.enabled"]:
             return
-        from mm import inside
+        from mm import safe_files
 
         where = places.expand(self._values["sessions.dir"], self._environ)
-        if (inside.names_inside(self._folder, where) and not inside.is_inside(self._folder, where)
+        if (safe_files.names_inside(self._folder, where) and not safe_files.is_inside(self._folder, where)
                 and not self._is_trusted()):
             self._values["sessions.enabled"] = False
             self._warnings.append("sessions are off: a link leads %s out of the folder" % where)

@@ -27,10 +27,10 @@ def failure(source: str, text: str) -> UserError:
 
 def read(path: str) -> bytes | None:
     """The file's bytes, or None where there is no such file. Raises UserError for anything that is no readable file."""
-    from mm import regular_file
+    from mm import safe_files
 
     try:
-        data = regular_file.read(path, MAX_BYTES + 1)
+        data = safe_files.read(path, MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 
-from mm import inside, replacing
+from mm import replacing, safe_files
 from mm.config import config_file, places
 from mm.errors import UserError
 from mm.config.keys import ANY, BY_NAME, NO_LIMIT_AT_ZERO, ONLY_ADD, ONLY_FALSE, ONLY_INSIDE, ONLY_LOWER
@@ -97,13 +97,13 @@ def admit(given: dict, current: dict, folder: str) -> tuple:
 def _admit_folders(name, value, current, folder, taken, ignored):
     if isinstance(value, str):
         # Its links are looked at when it is used: a session's folder may be another one than this.
-        if inside.names_inside(folder, value):
+        if safe_files.names_inside(folder, value):
             taken[name] = value
         else:
             ignored.append(name)
         return
     # After the user's own, and as they are now: a link may be turned later.
-    kept = [_real(os.path.join(folder, path)) for path in value if inside.is_inside(folder, path)]
+    kept = [_real(os.path.join(folder, path)) for path in value if safe_files.is_inside(folder, path)]
     if kept:
         taken[name] = list(current) + kept
     if len(kept) < len(value):

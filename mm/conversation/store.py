@@ -27,7 +27,7 @@ import time
 from collections import namedtuple
 from contextlib import contextmanager
 
-from mm import regular_file, replacing
+from mm import replacing, safe_files
 from mm.conversation import session_file
 from mm.conversation.session_file import Saved, SessionError
 
@@ -214,14 +214,14 @@ def _read(path):
     if os.path.islink(path):
         raise SessionError(NOT_REGULAR)  # it may lead out of the folder, and mm makes none
     try:
-        with os.fdopen(regular_file.descriptor_of(path), "rb") as file:
+        with os.fdopen(safe_files.descriptor_of(path), "rb") as file:
             status = os.fstat(file.fileno())
             if status.st_size > MAX_BYTES:
                 raise SessionError(TOO_LARGE)
             return file.read(status.st_size), _mark(status)
     except (FileNotFoundError, NotADirectoryError):
         raise SessionError(NO_SUCH) from None
-    except regular_file.NotRegular:
+    except safe_files.NotRegular:
         raise SessionError(NOT_REGULAR) from None
     except OSError as error:
         raise SessionError(NOT_READABLE % (error.strerror or error)) from None

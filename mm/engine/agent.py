@@ -84,10 +84,10 @@ class Agent:
         """Where sessions of `cwd` are kept; None where they are not, or where a link leads out of the folder."""
         if not self.config.sessions_enabled:
             return None
-        from mm import inside
+        from mm import safe_files
 
         folder = self.config.sessions_dir
-        if inside.names_inside(cwd, folder) and not inside.is_inside(cwd, folder):
+        if safe_files.names_inside(cwd, folder) and not safe_files.is_inside(cwd, folder):
             log.line(LEADS_OUTSIDE % folder)
             return None
         return os.path.join(cwd, os.path.expanduser(folder))

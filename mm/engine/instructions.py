@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from mm import inside, regular_file, repository
+from mm import safe_files
 from mm.text import fence, folded
 
 # The files, the first that a folder has.
@@ -34,7 +34,7 @@ def of_session(cwd: str, user_folder: str | None, window: int, notices) -> str:
     `user_folder` is where the user's own file lies, or None; `window` the model's context in tokens, 0 while unknown.
     """
     parts, left, limit = [], _limit(window), _limit(window)
-    project = repository.folders_up_from(cwd)
+    project = safe_files.folders_up_from(cwd)
     for folder in ([user_folder] if user_folder else []) + project[::-1]:
         path, text = _read(folder, project[-1] if folder in project else None, notices)
         if text:
@@ -62,7 +62,7 @@ class Below:
     def _folders(self, path: str) -> list:
         """From just below the session's folder down to the one that holds `path`, or is it. Hidden folders and packages that
         were installed are not the project's own."""
-        if not inside.names_inside(self._cwd, path):
+        if not safe_files.names_inside(self._cwd, path):
             return []
         names = os.path.relpath(path if os.path.isdir(path) else os.path.dirname(path), self._cwd).split(os.sep)
         if any(name.startswith(".") or name == "node_modules" for name in names):
@@ -90,11 +90,11 @@ def _read(folder: str, project, notices) -> tuple:
     """(path, text) of the folder's file, or two texts that are empty. `project`: what no link may leave; None: any may."""
     for name in NAMES:
         path = os.path.join(folder, name)
-        if project and not inside.is_inside(project, path):
+        if project and not safe_files.is_inside(project, path):
             notices.add(LEADS_OUT % (path, project))
             continue
         try:
-            text = regular_file.read(path, 2 * LIMIT).decode("utf-8-sig", "replace").strip("\n")
+            text = safe_files.read(path, 2 * LIMIT).decode("utf-8-sig", "replace").strip("\n")
         except OSError:
             continue
         if text.strip():

@@ -14,7 +14,7 @@ import re
 from collections import namedtuple
 from itertools import islice
 
-from mm import inside, regular_file, repository
+from mm import safe_files
 from mm.config import places
 from mm.config.config_file import shown
 from mm.skills import front_matter
@@ -90,7 +90,7 @@ def find(cwd: str, config, environ) -> tuple:
 
 def body(skill: Skill) -> str:
     """The skill's text without its front matter, as it stands now. Raises OSError."""
-    text = _bundled_text(skill.name) if skill.folder is None else _decode(regular_file.read(skill.path, FILE_BYTES))
+    text = _bundled_text(skill.name) if skill.folder is None else _decode(safe_files.read(skill.path, FILE_BYTES))
     try:
         return front_matter.body(text)
     except front_matter.NotClosed:
@@ -148,7 +148,7 @@ def _places(cwd, config, environ):
     early = [_Place(path, None) for path in config.skills_dirs[:count]]
     late = [_Place(path, config.folder) for path in config.skills_dirs[count:]]
     own = _own_folders(config, environ)
-    project = repository.folders_up_from(cwd)
+    project = safe_files.folders_up_from(cwd)
     trusted = {folder for folder in project if config.trusts(folder, environ)}
     for folder, name in [(folder, name) for folder in project for name in (".mm", ".agents")] + [(cwd, ".claude")]:
         path = os.path.join(folder, name, "skills")
@@ -210,7 +210,7 @@ class _Search:
     def _leads_out(self, path, bound):
         if bound is None:
             return False
-        if inside.is_inside(bound, path):
+        if safe_files.is_inside(bound, path):
             return False
         self._warn(LEADS_OUT, path, shown(bound))
         return True
@@ -238,7 +238,7 @@ class _Search:
 
     def _read(self, folder, path):
         try:
-            text = _decode(regular_file.read(path, HEAD_BYTES))
+            text = _decode(safe_files.read(path, HEAD_BYTES))
         except OSError as error:
             self._warn(UNREADABLE, path, error.strerror or str(error))
         else:

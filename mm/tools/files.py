@@ -10,7 +10,7 @@ import os
 import stat
 from collections import namedtuple
 
-from mm import regular_file, replacing
+from mm import replacing, safe_files
 from mm.text import one_line, replace_surrogates, size
 from mm.tools.document import unchecked
 from mm.tools.tool import ToolError  # noqa: F401 (also part of what this room offers)
@@ -43,13 +43,13 @@ def read(tool_name, place) -> bytes | None:
         if stat.S_ISDIR(status.st_mode):
             raise ToolError(f"[{tool_name}: {place.given} is a directory]")
         if not stat.S_ISREG(status.st_mode):
-            raise regular_file.NotRegular()
+            raise safe_files.NotRegular()
         if status.st_size > SIZE_LIMIT:
             raise _too_large(tool_name, place, status.st_size)
-        data = regular_file.read(place.real, SIZE_LIMIT + 1)
+        data = safe_files.read(place.real, SIZE_LIMIT + 1)
     except FileNotFoundError:
         return None
-    except regular_file.NotRegular:
+    except safe_files.NotRegular:
         raise ToolError(f"[{tool_name}: {place.given} is not a regular file]") from None
     except OSError as error:
         raise failure(tool_name, place, error) from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 
-from mm import repository
+from mm import safe_files
 from mm.peers import languages, uris
 from mm.peers.lsp import LanguageServer, ServerError
 from mm.peers.lsp_files import CHANGED, CREATED, DELETED
@@ -92,7 +92,7 @@ class LanguageServers:
         extension = _extension(place.real)
         for found in self.usable:
             if extension in found.extensions:
-                root = languages.root_of(place.real, found.markers, repository.folders_up_from(self.root))
+                root = languages.root_of(place.real, found.markers, safe_files.folders_up_from(self.root))
                 if root or not found.marked:
                     return found, root or self.root
         known = ", ".join("%s (%s)" % (found.name, _name(found)) for found in self.usable if not found.marked)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from mm import inside, log
+from mm import log, safe_files
 from mm.peers import languages
 from mm.wire import programs
 
@@ -22,7 +22,7 @@ def here(config, folder: str, environ) -> list:
 
     def find(program):
         path = programs.find(program, folder, environ)
-        if path and os.path.dirname(program) and inside.is_inside(folder, path) and not config.trusts(folder, environ):
+        if path and os.path.dirname(program) and safe_files.is_inside(folder, path) and not config.trusts(folder, environ):
             return None  # the project's own program
         return path
 

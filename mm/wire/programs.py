@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 
-from mm import inside, repository
+from mm import safe_files
 from mm.config import places
 
 # Where Git for Windows has its bash, below %ProgramFiles%.
@@ -71,14 +71,14 @@ def shell(wanted: str, folder: str, environ=os.environ) -> str:
 def _project(folder, environ):
     """The repository around `folder`, else `folder`; None if that holds the user's home, with the user's own programs."""
     folder, home = os.path.abspath(folder), places.home(environ)
-    for project in (repository.folders_up_from(folder)[-1], folder):
-        if not (home and inside.is_inside(project, home)):
+    for project in (safe_files.folders_up_from(folder)[-1], folder):
+        if not (home and safe_files.is_inside(project, home)):
             return project
     return None
 
 
 def _is_part_of(project, path):
-    return project is not None and (inside.names_inside(project, path) or inside.is_inside(project, path))
+    return project is not None and (safe_files.names_inside(project, path) or safe_files.is_inside(project, path))
 
 
 def _is_program(path):
