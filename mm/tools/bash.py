@@ -18,7 +18,7 @@ import time
 
 from mm import events
 from mm.secrecy import without_own
-from mm.text import LINE_LIMIT, clean_terminal, head_and_tail, one_line, plural, size
+from mm.text import LINE_LIMIT, clean_terminal, head_and_tail, one_line, plural, shown_whole, size
 from mm.tools.output import LIVE_CHARACTERS, Output, decode
 from mm.tools.tool import Action, Result, ToolError
 from mm.wire import child, programs
@@ -59,6 +59,9 @@ def prepare(arguments, context):
     encoded = command.encode("utf-8")
     if len(encoded) > COMMAND_LIMIT:
         raise _too_long()
+    if not context.config.yolo and not shown_whole(command):  # what is allowed must have been seen
+        raise ToolError(f"[{NAME}: the command is too long to be shown whole when the user is asked. "
+                        "Put it into a script file with write_file, and run that.]")
     if timeout <= 0:
         raise ToolError(f'[{NAME}: "timeout" must be above 0]')
     # Bytes, because a locale that is not UTF-8 does not change what the model wrote.

@@ -66,7 +66,7 @@ def _refuse_unread(context, place, before):
     """Raises ToolError where saving would lose what the model does not know of."""
     if not before:
         return
-    digest = files.digest(before, context.cancel.check)
+    digest = files.digest(before)
     if not context.seen.knows_whole(place.real, digest):
         changed = context.seen.last_known(place.real) not in (None, digest)
         raise ToolError(CHANGED % place.given if changed else UNREAD % (place.given, size(len(before))))
@@ -79,7 +79,7 @@ def _save(url, way, place, before, context):
         raise ToolError(TOO_LARGE % (addresses.shown(answer.url), size(way.limits.size)))
     files.unchanged(NAME, place, before)
     files.replace(NAME, place, answer.body)
-    context.seen.saw_lines(place.real, files.digest(answer.body, cancel.check), (), 1)  # the model has seen nothing of it
+    context.seen.saw_lines(place.real, files.digest(answer.body), (), 1)  # the model has seen nothing of it
     saved = SAVED % (place.given, size(len(answer.body)), _type(answer.headers) or _NO_TYPE)
     return Result(saved)
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import stat
 from collections import namedtuple
 
 from mm import replacing, safe_files
 from mm.text import one_line, replace_surrogates, size
-from mm.tools.document import unchecked
-from mm.tools.tool import ToolError  # noqa: F401 (also part of what this room offers)
+from mm.tools.tool import ToolError
 
 # The largest file that is read, in bytes.
 SIZE_LIMIT = 50 * 1024 * 1024
@@ -21,13 +21,15 @@ SIZE_LIMIT = 50 * 1024 * 1024
 BINARY_PROBE = 8 * 1024
 # At most so many names of a directory are listed.
 LISTED = 200
-# So many bytes are hashed between two calls of a check.
-_DIGESTED = 4 * 1024 * 1024
+# The longer ones first: UTF-32's begins as UTF-16's does.
+_BOMS = ((codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"), (codecs.BOM_UTF8, "utf-8"),
+         (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+# A coding line as in Python and Emacs, XML's declaration, CSS's and HTML's charset; within so many bytes.
+_DECLARED, _DECLARED_WITHIN = re.compile(rb"""(?:coding|charset)["']?[ \t]*[:= ][ \t]*["']?([-\w.]+)"""), 1024
 
-_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-
-# A file's text as it stands, with its own line ends, and what it takes to make bytes of it again.
-Decoded = namedtuple("Decoded", "text encoding bom")
+# A file's text as it stands, with its own line ends, and what it takes to make bytes of it again. `known` is false if
+# nothing says what the encoding is: the text is then read as Latin-1, which has a letter for each byte.
+Decoded = namedtuple("Decoded", "text encoding bom known", defaults=(b"", True))
 
 
 def title(tool_name, place) -> str:
@@ -70,38 +72,61 @@ def failure(tool_name, place, error: OSError) -> ToolError:
 def decode(tool_name, place, data: bytes, use: str) -> Decoded:
     """The text in `data`; ToolError where it is binary, ending in "use bash to <use>"."""
     for bom, encoding in _BOMS:
-        if data.startswith(bom) and not data.startswith(codecs.BOM_UTF32_LE):
-            try:
-                return Decoded(data[len(bom):].decode(encoding), encoding, bom)
-            except UnicodeDecodeError:
-                break
+        text = _decoded(data[len(bom):], encoding) if data.startswith(bom) else None
+        if text is not None:
+            return Decoded(text, encoding, bom)
     if b"\0" in data[:BINARY_PROBE]:
         import mimetypes
         kind = mimetypes.guess_type(place.given)[0]
         kind = f"{kind}, " if kind else ""
         raise ToolError(f"[{tool_name}: {place.given} is binary ({kind}{size(len(data))}); use bash to {use}]")
+    declared = _DECLARED.search(data, 0, _DECLARED_WITHIN)
+    for encoding in ("utf-8", declared and declared.group(1).decode("ascii", "replace").lower()):
+        text = _decoded(data, encoding) if encoding else None
+        if text is not None:
+            return Decoded(text, encoding)
+    return Decoded(data.decode("latin-1"), "latin-1", known=False)
+
+
+def _decoded(data, encoding):
+    """The text, None unless it is the very one that gives these bytes again."""
     try:
-        return Decoded(data.decode("utf-8"), "utf-8", b"")
-    except UnicodeDecodeError:
-        return Decoded(data.decode("latin-1"), "latin-1", b"")
+        text = data.decode(encoding)
+        return text if text.encode(encoding) == data else None
+    except (UnicodeError, LookupError):  # not a text encoding, or none at all
+        return None
+
+
+def note(place, decoded: Decoded) -> str:
+    """The line above a text whose encoding is not what all others are in; "" if there is nothing to say."""
+    if not decoded.known:
+        return (f"[the encoding of {place.given} is unknown: read as Latin-1, so letters other than ASCII may be wrong. "
+                f"In bash: {_convert(place)}]\n")
+    return f"[decoded as {decoded.encoding}]\n" if not decoded.bom and decoded.encoding != "utf-8" else ""
+
+
+def _convert(place):
+    import shlex
+
+    return f"iconv -f <encoding> -t UTF-8 {shlex.quote(place.given)}"
 
 
 def encode(tool_name, place, text: str, like: Decoded) -> bytes:
-    """`text` in the encoding of the file that it goes to. Raises ToolError where that cannot hold it."""
+    """`text` in the encoding of the file that it goes to. Raises ToolError if that cannot hold it."""
     try:
         return like.bom + text.encode(like.encoding)
     except UnicodeEncodeError as error:
         character = text[error.start]
-        raise ToolError(f"[{tool_name}: {place.given} is {like.encoding} and cannot hold {character!r}]") from None
+        if like.known:
+            raise ToolError(f"[{tool_name}: {place.given} is {like.encoding} and cannot hold {character!r}]") from None
+        raise ToolError(f"[{tool_name}: the encoding of {place.given} is unknown, so {character!r} cannot be written. "
+                        f"Convert it first, in bash: {_convert(place)}]") from None
 
 
-def digest(data: bytes, check=unchecked) -> str:
+def digest(data: bytes) -> str:
     import hashlib  # loads a library of its own, 1 ms
-    found, view = hashlib.sha256(), memoryview(data)
-    for start in range(0, len(data), _DIGESTED):
-        check()
-        found.update(view[start:start + _DIGESTED])
-    return found.hexdigest()
+
+    return hashlib.sha256(data).hexdigest()
 
 
 def unchanged(tool_name, place, data: bytes | None) -> None:
@@ -145,12 +170,11 @@ def _make_folders(folder):
             pass
 
 
-def listing(place, check=unchecked) -> str:
+def listing(place) -> str:
     """The names in a directory, `/` after those of directories. Raises OSError."""
     names = []
     with os.scandir(place.real) as entries:
         for entry in entries:
-            check()
             names.append(entry.name + "/" if entry.is_dir() else entry.name)
     names.sort()
     if not names:

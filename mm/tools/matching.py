@@ -1,51 +1,56 @@
 """Finding the text that a model wants replaced, and replacing it without touching anything else. Pure.
 
-Models copy text with other blanks than the file has. Four ways of finding it are tried, each only when the one before
-found nothing, and nothing looser, because a similar place is often the wrong one:
+Models copy text with other blanks and signs than the file has. These ways of finding it are tried, each only if the one
+before found nothing, and nothing looser, because a similar place is often the wrong one:
 
-    1  exactly
-    2  whole lines that are equal but for blanks at their ends
-    3  whole lines that are equal with every run of blanks as one; empty lines around the text do not count
-    4  as 3, without the column of line numbers that stands before every line
+    EXACT       as it is
+    LOOKALIKE   with straight quotes, hyphens and plain blanks for typographic ones, on either side
+    TRAILING    whole lines that are equal but for blanks at their ends
+    BLANKS      whole lines that are equal with every run of blanks as one; empty lines around the text do not count
+    NUMBERED    as BLANKS, without the column of line numbers that stands before every line
 
-What is found is said in terms of \\n line ends (see mm.tools.document); what is replaced is spliced into the file's text, and
-a line that the change leaves as it was keeps its bytes. Whatever takes long calls the document's check meanwhile.
+What is found is given in terms of \\n line ends (mm.tools.document). What is replaced is spliced into the file's text, and
+a line that the change leaves as it was keeps its bytes.
 """
 
 from __future__ import annotations
 
 import re
-from array import array
 from collections import Counter, namedtuple
-from collections.abc import Sequence
-from itertools import islice
 
-from mm.tools.document import PIECE, Document, flatten, places
+from mm.tools.document import Document, flatten
 
-EXACT, TRAILING, BLANKS, NUMBERED = 1, 2, 3, 4
+EXACT, LOOKALIKE, TRAILING, BLANKS, NUMBERED = "exact", "lookalike", "trailing", "blanks", "numbered"
 
 # Where `old` was found: the level, the spans as (start, end) offsets in Document.flat, the lines of `old` and `new` as
 # they compare with the lines of a span (without what the level ignores around them), and whether the indentation of
 # `new` is that of `old` and has to become the file's.
-Match = namedtuple("Match", "level spans old new reindents")
+Match = namedtuple("Match", "level spans old new reindents", defaults=(False,))
 
-# One change as it came out: line numbers from 1 in the new text; `last` is `first` - 1 where lines were only removed.
+# One change as it came out: line numbers from 1 in the new text; `last` is `first` - 1 if lines were only removed.
 Change = namedtuple("Change", "first last")
 
-# Nearest text is looked for by similarity only in files below so many lines: it takes a second at 20,000.
-_COMPARABLE_LINES = 5000
-# What is compared of a line then, and from where on two are alike.
-_COMPARABLE_CHARACTERS = 300
-_LIKE = 0.6
-# So many places vote at most, where lines stand in hundreds of thousands of them.
-_VOTES = 200000
+# The lines of the file that are most like a text, from `first` to before `after`, as indexes; `difference` names a sign
+# in them that looks like the one sent, or is "".
+Nearest = namedtuple("Nearest", "first after difference")
+
+# One typographic sign each, and what keyboards and models have for it.
+_PLAIN = str.maketrans({sign: plain for plain, signs in (
+    ('"', "\u201c\u201d\u201e\u201f\u2033"), ("'", "\u2018\u2019\u201a\u201b\u2032"),
+    ("-", "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"),
+    (" ", "\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000")) for sign in signs})
+
+# Nearest text is looked for by similarity only in files of so few lines, in so many characters a line, and from so high
+# a ratio on.
+_COMPARABLE_LINES, _COMPARABLE_CHARACTERS, _LIKE = 5000, 300, 0.6
+# So many places vote at most: a line may stand in all of them.
+_VOTES = 200_000
+# The words of two texts are compared with each other only if they are so few.
+_WORDS = 4000
 # From so many lines on, those that are everywhere are no help in comparing `old` and `new`.
 _FREQUENT_COUNT = 1000
-# So many replacements are made between two calls of the document's check.
-_AT_ONCE = 4096
 
-_AROUND = 2
-_BEGINNING = 20
+_AROUND, _BEGINNING = 2, 20
 
 _INDENT = re.compile(r"[ \t]*")
 _NUMBER = re.compile(r"[ \t]*(\d{1,7})(?:\t|[ \t]*[|→]|:)")
@@ -54,37 +59,64 @@ _NUMBER = re.compile(r"[ \t]*(\d{1,7})(?:\t|[ \t]*[|→]|:)")
 def find(document: Document, old: str, new: str) -> Match | None:
     """Where `old` stands: all places at the first level that has any. `old` must not be empty."""
     old, new = flatten(old), flatten(new)
-    spans = _Spans(places(document.flat, old, document.check), len(old))
-    if spans:
-        return Match(EXACT, spans, old.split("\n"), new.split("\n"), False)
+    starts = _places(document.flat, old)
+    if starts:
+        return Match(EXACT, [(start, start + len(old)) for start in starts], old.split("\n"), new.split("\n"))
+    return _find_lookalikes(document, old, new) or _find_lines(document, old, new)
+
+
+def _find_lookalikes(document, old, new):
+    if document.flat.isascii() and old.isascii():
+        return None
+    spans = [(start, start + len(old)) for start in _places(plain(document.flat), plain(old))]
+    if not spans:
+        return None
+    own = document.flat[slice(*spans[0])]
+    return Match(LOOKALIKE, spans, own.split("\n"), _keep_own(old, own, new).split("\n"))
+
+
+def _find_lines(document, old, new):
     removes = not new and old.endswith("\n")
     old, new = _whole_lines(old), [] if removes else _whole_lines(new)
-    texts = {}  # the lines as a level compares them
+    compared = {}  # the file's lines as a level compares them
     for level, key, old, new, reindents in _attempts(old, new):
-        if key not in texts:
-            texts[key] = _compared(document, key)
-        lines = _line_places(texts[key], [key(line) for line in old], document.check)
+        if key not in compared:
+            compared[key] = "\n%s\n" % "\n".join(map(key, document.lines))
+        lines = _line_places(compared[key], [key(line) for line in old])
         if lines:
-            starts = document.starts()
-            spans = [_line_span(document, starts, line, line + len(old), removes) for line in lines]
+            spans = [_line_span(document, line, line + len(old), removes) for line in lines]
             return Match(level, spans, old, new, reindents)
     return None
 
 
-class _Spans(Sequence):
-    """Spans of one length, of which there may be a million."""
+def _places(text, part, shared=0):
+    """The offsets of `part` in `text`, which share at most so many characters with the one before."""
+    found, start = [], text.find(part)
+    while start >= 0:
+        found.append(start)
+        start = text.find(part, start + len(part) - shared)
+    return found
 
-    def __init__(self, starts, length):
-        self._starts, self._length = starts, length
 
-    def __len__(self):
-        return len(self._starts)
+def _line_places(text, wanted):
+    """The indexes of the lines at which `wanted` begins."""
+    line = position = 0
+    found = []
+    for place in _places(text, "\n%s\n" % "\n".join(wanted), 1):
+        line += text.count("\n", position, place)
+        position = place
+        found.append(line)
+    return found
 
-    def __getitem__(self, index):
-        return self._starts[index], self._starts[index] + self._length
 
-    def __iter__(self):
-        return ((start, start + self._length) for start in self._starts)
+def _line_span(document, first, after, with_end):
+    """The offsets of whole lines, without the end of the last one unless they are to go altogether."""
+    start, end = document.starts()[first], document.starts()[after] - 1
+    if with_end and end < len(document.flat):
+        end += 1
+    elif with_end and first:  # the last line of a file without a final line end: the one before it goes
+        start -= 1
+    return start, end
 
 
 def _attempts(old, new):
@@ -105,31 +137,6 @@ def _whole_lines(text):
 
 def _collapse(line):
     return " ".join(line.split())
-
-
-def _compared(document, key):
-    """The text of all lines as `key` gives them, each between two \\n."""
-    pieces = ["\n".join(_keys(document, key, lines)) for lines in document.pieces()]
-    return "\n" + "".join(piece + "\n" for piece in pieces)
-
-
-def _keys(document, key, lines):
-    if key is _collapse and max(map(len, lines)) > PIECE:
-        return [_collapse_long(line, document.check) for line in lines]
-    return map(key, lines)
-
-
-def _collapse_long(line, check):
-    """_collapse, in pieces."""
-    done = []
-    for position in range(0, len(line), PIECE):
-        check()
-        piece = line[position:position + PIECE]
-        words = _collapse(piece)
-        if words:
-            apart = done and (piece[0].isspace() or line[position - 1].isspace())
-            done += [" ", words] if apart else [words]
-    return "".join(done)
 
 
 def _without_margins(old, new):
@@ -159,76 +166,55 @@ def _without_numbers(lines, counting=True):
     return rest if any(map(str.strip, rest)) else None
 
 
-def _line_places(text, wanted, check):
-    """The indexes of the lines at which `wanted` begins."""
-    line = position = 0
-    found = []
-    for place in places(text, "\n%s\n" % "\n".join(wanted), check, 1):
-        line += text.count("\n", position, place)
-        position = place
-        found.append(line)
-    return found
+def plain(text: str) -> str:
+    """`text` with a plain sign for each typographic one; of the same length."""
+    return text if text.isascii() else text.translate(_PLAIN)
 
 
-def _line_span(document, starts, first, after, with_end):
-    """The offsets of whole lines, without the end of the last one unless they are to go altogether."""
-    start, end = starts[first], starts[after] - 1
-    if with_end and end < len(document.flat):
-        end += 1
-    elif with_end and first:  # the last line of a file without a final line end: the one before it goes
-        start -= 1
-    return start, end
+def difference(own: str, sent: str) -> str:
+    """Names the first sign of a line of the file that only looks like the one that was sent: `U+201C where you sent "`."""
+    for mine, yours in zip(own, sent):
+        if mine != yours:
+            if plain(mine) != plain(yours):
+                return ""
+            return "U+%04X where you sent %s" % (ord(mine), "a blank" if yours == " " else yours)
+    return ""
+
+
+def _keep_own(old, own, new):
+    """`new` with the signs of `own` in the place of those of `old`, where the change leaves them as they were."""
+    words, mine, others = (re.findall(r"\w+|\W", text) for text in (old, own, new))
+    if max(len(words), len(others)) > _WORDS:
+        return new
+    kept = []
+    for tag, i1, i2, j1, j2 in _edits(words, others):
+        kept += mine[i1:i2] if tag == "equal" else others[j1:j2]
+    return "".join(kept)
 
 
 def replace(document: Document, match: Match) -> tuple:
     """The text with all spans replaced, and the Changes."""
     edits = _edits(match.old, match.new)
-    same = _same_everywhere(document, match)
-    changes = _Changes(*_changed(edits))
-    pieces, flat, position = [], document.flat, 0
+    first, last = _changed(edits)
+    pieces, changes, position = [], [], 0
     above = 0  # the lines before this place, as they come out
-    spans, made = iter(match.spans), {}
-    for _ in range(0, len(match.spans), _AT_ONCE):
-        document.check()
-        begin = position
-        for start, end in islice(spans, _AT_ONCE):
-            above += flat.count("\n", position, start)
-            changes.add(above)
-            above += max(len(match.new) - 1, 0)
-            if same is None:
-                pieces += [document.cut(position, start), _replacement(document, match, edits, start, end, made)]
-            position = end
-        if same is not None:  # the pieces between are not worth the time, and this finds the same places
-            pieces.append(document.cut(begin, position).replace(*same))
-    pieces.append(document.cut(position, len(flat)))
+    for start, end in match.spans:
+        above += document.flat.count("\n", position, start)
+        changes.append(Change(above + first + 1, above + last))
+        above += max(len(match.new) - 1, 0)
+        pieces += [document.cut(position, start), _replacement(document, match, edits, start, end)]
+        position = end
+    pieces.append(document.cut(position, len(document.flat)))
     return "".join(pieces), changes
 
 
-class _Changes(Sequence):
-    """The Changes of like replacements, of which there may be a million."""
-
-    def __init__(self, first, last):
-        self._above = array("q")  # the number of lines before each, as they come out
-        self._first, self._last = first, last
-        self.add = self._above.append
-
-    def __len__(self):
-        return len(self._above)
-
-    def __getitem__(self, index):
-        above = self._above[index]
-        return Change(above + self._first + 1, above + self._last)
-
-
 def _edits(old, new):
-    """How `new` comes out of `old`, as difflib's opcodes; what both begin and end with is not searched."""
+    """How one list comes out of the other, as difflib's opcodes; what both begin and end with is not searched."""
     import difflib  # 2 ms, for edits alone
+
     shortest = min(len(old), len(new))
-    before = after = 0
-    while before < shortest and old[before] == new[before]:
-        before += 1
-    while after < shortest - before and old[-1 - after] == new[-1 - after]:
-        after += 1
+    before = next((at for at in range(shortest) if old[at] != new[at]), shortest)
+    after = next((at for at in range(shortest - before) if old[-1 - at] != new[-1 - at]), shortest - before)
     middle_old, middle_new = old[before:len(old) - after], new[before:len(new) - after]
     matcher = difflib.SequenceMatcher(None, middle_old, middle_new, len(middle_new) > _FREQUENT_COUNT)
     edits = [("equal", 0, before, 0, before)]
@@ -243,29 +229,12 @@ def _changed(edits):
     return (new[0][0], new[-1][1]) if new else (edits[-1][4], 0)
 
 
-def _same_everywhere(document, match):
-    """(old, new) as they stand in the text, for str.replace; None where that depends on the place."""
-    if match.level != EXACT or document.mixed and max(len(match.old), len(match.new)) > 1:
-        return None
-    if "\r" in document.text and any("\r" in line for line in match.old):
-        return None  # it could be found in a line end
-    return document.newline.join(match.old), document.newline.join(match.new)
-
-
-def _replacement(document, match, edits, start, end, made):
-    """What comes in a span's place; `made` keeps what has been made, by what it depends on.
-
-    Lines that are the same in `old` and `new` stay the file's own, with their blanks and line ends.
-    """
+def _replacement(document, match, edits, start, end):
+    """What comes in a span's place. Lines that are the same in `old` and `new` stay the file's own, line ends too."""
     if not match.new:
         return ""
-    depends = document.cut(start, end), document.ending_near(start)
-    if depends not in made:
-        made[depends] = _made(match, edits, *document.lines_and_ends(start, end), depends[1])
-    return made[depends]
-
-
-def _made(match, edits, own, ends, usual):
+    own, ends = document.flat[start:end].split("\n"), document.ends_within(start, end) + [""]
+    usual = document.ending_near(start)
     reindent = _Indents(match.old, own, match.new) if match.reindents else None
     lines = []
     for tag, i1, i2, j1, j2 in edits:
@@ -335,56 +304,50 @@ def _indent(line):
     return _INDENT.match(line).group()
 
 
-def nearest(document: Document, old: str) -> tuple:
-    """The lines of the file that are most like `old`, as (first, after) indexes; its beginning where none is like it."""
+def nearest(document: Document, old: str) -> Nearest:
+    """The lines of the file that are most like `old`; its beginning if none is like it."""
     wanted = _whole_lines(flatten(old))
-    found = _best_offset(document, wanted)
-    if found is None and document.count < _COMPARABLE_LINES:
-        found = _by_longest_line(document, wanted)
+    keys, sought = ([_collapse(plain(line)) for line in lines] for lines in (document.lines, wanted))
+    found = _best_offset(keys, sought)
+    if found is None and len(keys) < _COMPARABLE_LINES:
+        found = _by_longest_line(keys, sought)
     if found is None:
-        return 0, min(_BEGINNING, document.count)
-    return max(found - _AROUND, 0), min(found + len(wanted) + _AROUND, document.count)
+        return Nearest(0, min(_BEGINNING, len(keys)), "")
+    said = ""
+    for index, sent in enumerate(wanted, found):
+        named = 0 <= index < len(keys) and difference(document.lines[index].strip(), sent.strip())
+        if named:
+            said = "line %d has %s" % (index + 1, named)
+            break
+    return Nearest(max(found - _AROUND, 0), min(found + len(wanted) + _AROUND, len(keys)), said)
 
 
-def _best_offset(document, wanted):
-    """Where most lines of `wanted` stand in their place, by votes, the rarest lines first. A lone bracket has no vote."""
-    keys = [_collapse(line) for line in wanted]
-    standing = {key: [] for key in keys if sum(map(str.isalnum, key)) > 2}
-    if not standing:
-        return None
-    above = 0
-    for lines in document.pieces():
-        for index, key in enumerate(_keys(document, _collapse, lines), above):
-            known = standing.get(key)
-            if known is not None and len(known) < _VOTES:
-                known.append(index)
-        above += len(lines)
+def _best_offset(keys, sought):
+    """Where most of the lines stand in their place, by votes, the rarest lines first. A lone bracket has no vote."""
+    standing = {key: [] for key in sought if sum(map(str.isalnum, key)) > 2}
+    for index, key in enumerate(keys):
+        if key in standing:
+            standing[key].append(index)
     votes, cast = Counter(), 0
-    voters = [(standing[key], index) for index, key in enumerate(keys) if key in standing]
-    for known, index in sorted(voters, key=lambda voter: len(voter[0])):
-        document.check()
+    voters = [(standing[key], index) for index, key in enumerate(sought) if key in standing]
+    for places, index in sorted(voters, key=lambda voter: len(voter[0])):
         if cast < _VOTES:
-            votes.update(place - index for place in known)
-            cast += len(known)
+            votes.update(place - index for place in places)
+            cast += len(places)
     most = max(votes.values(), default=0)
     return min((offset for offset, count in votes.items() if count == most), default=None)
 
 
-def _by_longest_line(document, wanted):
-    """Where the line stands that is most like the longest of `wanted`; as difflib.get_close_matches has it."""
+def _by_longest_line(keys, sought):
+    """Where the line stands that is most like the longest of those sought, as difflib.get_close_matches has it."""
     import difflib
-    longest = max(range(len(wanted)), key=lambda index: len(wanted[index].strip()))
+
+    longest = max(range(len(sought)), key=lambda index: len(sought[index]))
     matcher = difflib.SequenceMatcher()
-    matcher.set_seq2(_collapse(wanted[longest])[:_COMPARABLE_CHARACTERS])
-    best, found, index = (_LIKE, ""), None, 0
-    for lines in document.pieces():
-        for key in _keys(document, _collapse, lines):
-            document.check()
-            key = key[:_COMPARABLE_CHARACTERS]
-            matcher.set_seq1(key)
-            if matcher.real_quick_ratio() >= _LIKE and matcher.quick_ratio() >= _LIKE:
-                score = matcher.ratio(), key
-                if score > best:
-                    best, found = score, index
-            index += 1
+    matcher.set_seq2(sought[longest][:_COMPARABLE_CHARACTERS])
+    best, found = _LIKE, None
+    for index, key in enumerate(keys):
+        matcher.set_seq1(key[:_COMPARABLE_CHARACTERS])
+        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
+            best, found = matcher.ratio(), index
     return found - longest if found is not None else None

@@ -24,17 +24,16 @@ def prepare(arguments, context):
 
 
 def _read(context, place, offset, limit):
-    cancel = context.cancel
     if os.path.isdir(place.real):
-        return _listing(place, cancel)
+        return _listing(place)
     data = files.read(NAME, place)
     if data is None:
-        raise ToolError(similar.missing(NAME, place, context.folder, cancel))
-    cancel.check()
+        raise ToolError(similar.missing(NAME, place, context.folder, context.cancel))
+    context.cancel.check()
     decoded = files.decode(NAME, place, data, "look at it")
-    document = Document(decoded.text, cancel.check)
-    total = document.count
-    digest = files.digest(data, cancel.check)
+    document = Document(decoded.text)
+    total = len(document.lines)
+    digest = files.digest(data)
     if total == 0:
         context.seen.saw_whole(place.real, digest)
         return f"[{place.given} is empty]"
@@ -42,16 +41,15 @@ def _read(context, place, offset, limit):
     if first >= total:
         raise ToolError(f"[{NAME}: {place.given} has {plural(total, 'line')}]")
     most = context.shown_limit(SHOWN)
-    shown = _fitting(document.lines(first, first + min(limit, most)), most)
+    shown = _fitting(document.lines[first:first + min(limit, most)], most)
     last = first + len(shown)
     whole = [first + 1 + index for index, line in enumerate(shown) if len(line) <= LINE_LIMIT]
     context.seen.saw_lines(place.real, digest, whole, total)
 
     head = f"[{place.given}: lines {first + 1}-{last} of {total}]\n" if len(shown) < total else ""
-    note = "[decoded as latin-1]\n" if decoded.encoding == "latin-1" else ""
     end = "\n" if last < total or document.ends else ""
     more = f"[use offset={last + 1} to read on]" if last < total else ""
-    return head + note + "\n".join(map(cut_line, shown)) + end + more
+    return head + files.note(place, decoded) + "\n".join(map(cut_line, shown)) + end + more
 
 
 def _fitting(lines, characters):
@@ -63,8 +61,8 @@ def _fitting(lines, characters):
     return lines
 
 
-def _listing(place, cancel):
+def _listing(place):
     try:
-        return files.listing(place, cancel.check)
+        return files.listing(place)
     except OSError as error:
         raise files.failure(NAME, place, error) from None

@@ -15,18 +15,18 @@ def prepare(arguments, context):
     place, check = context.resolve(NAME, arguments["path"]), context.cancel.check
     before = files.read(NAME, place)
     content, old = arguments["content"], None
-    like = files.Decoded(content, "utf-8", b"")
+    like = files.Decoded(content, "utf-8")
     if before is not None:
         check()
         like = files.decode(NAME, place, before, "replace it")
-        document = Document(like.text, check)
+        document = Document(like.text)
         _refuse_unseen(context, place, before, document)
         old = document.flat
         content = with_newlines(content, document.newline) if "\n" in document.flat else content
     files.check_writable(NAME, place)
     after = files.encode(NAME, place, content, like)
-    written = Document(content, check)
-    digest = files.digest(after, check)
+    written = Document(content)
+    digest = files.digest(after)
     diff = events.Diff(place.location, old, written.flat)
 
     def run(progress):
@@ -36,20 +36,20 @@ def prepare(arguments, context):
         context.seen.saw_whole(place.real, digest)
         context.seen.failed_edits.pop(place.real, None)
         verb = "created" if before is None else "wrote"
-        return Result(f"[{verb} {place.given}: {plural(written.count, 'line')}]", diff=diff)
+        return Result(f"[{verb} {place.given}: {plural(len(written.lines), 'line')}]", diff=diff)
 
     return Action(files.title(NAME, place), run, (place.location,), asks=True, diff=diff)
 
 
 def _refuse_unseen(context, place, before, document):
     """Raises ToolError where writing would lose what the model does not know of. An empty file has nothing to lose."""
-    digest = files.digest(before, context.cancel.check)
+    digest = files.digest(before)
     if not before or context.seen.knows_whole(place.real, digest):
         return
     known = context.seen.last_known(place.real)
     if known is not None and known != digest:
         raise ToolError(f"[{NAME}: {place.given} changed since you read it. Read it again.]")
-    count = plural(document.count, "line")
+    count = plural(len(document.lines), "line")
     read, rest = ("not read it", "it") if known is None else ("read only a part of it", "the rest")
     raise ToolError(f"[{NAME}: {place.given} exists ({count}) and you have {read}. "
                     f"Read {rest} first, or use edit_file to change part of it.]")

@@ -92,6 +92,16 @@ class Results(ToolTest):
         self.assertEqual((action.title, action.paths, action.asks, action.diff, action.text),
                          ("bash: make…", (), True, None, "make\nmake install"))
 
+    def test_what_no_dialog_can_show_is_refused(self):
+        asking = self.new_context(yolo=False)
+        for command, runs in (("true #".ljust(16_000, "x"), True), ("true #".ljust(16_001, "x"), False),
+                              ("true #" + "\u202e" * 3000, False)):
+            self.assertEqual(self.output("bash", command=command), "[no output]")
+            if runs:
+                self.assertEqual(self.output("bash", asking, command=command), "[no output]")
+            else:
+                self.assertIn("Put it into a script file", self.output("bash", asking, command=command))
+
     def test_two_sessions_at_once_do_not_share_logs(self):
         outputs = {}
         threads = [threading.Thread(target=lambda number=number: outputs.update(

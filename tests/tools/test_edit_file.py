@@ -6,6 +6,7 @@ import os
 import stat
 
 from mm import events
+from mm.tools import edit_file
 from mm.tools.tool import ToolError
 from tests.tools.calls import ToolTest
 
@@ -56,15 +57,22 @@ class Edited(ToolTest):
         self.assertIn("; the line numbers in old_string were ignored]", self.edit("2\t\tx()\n3\t\td()", "2\t\tx()\n3\t\ty()"))
         self.assertEqual(self.get("f"), b"if a:\n\tx()\n\ty()\n")
 
+    def test_signs_that_look_alike(self):
+        self.put("f", "a\nsay \u201chello\u201d\u00a0now\n")
+        self.assertEqual(self.edit('a\nsay "hello" now', 'b\nsay "bye" now').split("\n")[0],
+                         "[edited f: 1 change, lines 1-2; old_string differed in signs that look alike: "
+                         'line 2 has U+201C where you sent "]')
+        self.assertEqual(self.get("f").decode(), "b\nsay \u201cbye\u201d\u00a0now\n")
+
     def test_no_other_byte_changes(self):
         for content, letter in [
             (b"\xef\xbb\xbfa\r\nb\nc \r\n\td", "b"), ("\ufeffa\r\nb\n\u0101".encode("utf-16-le"), "b\0"),
             ("\ufeffa\r\nb\n\u0101".encode("utf-16-be"), "\0b"), ("a\r\nb\n\xfc\xa0 \n".encode("latin-1"), "b"),
-            (b"\xff\xfe a\r\nb\nx", "b"), ("b\ud7ff\u2028\U0001f4a1\0".encode("utf-8").rjust(10000), "b"),
+            (b"\xff\xfe a\r\nb\nx", "b"), ("# coding: big5\n功 z\n".encode("big5"), "z"), ("b\ud7ff\u2028\U0001f4a1\0".encode("utf-8").rjust(10000), "b"),
         ]:
             with self.subTest(content[:20]):
                 self.put("f", content)
-                self.edit("b", "B")
+                self.edit(letter.strip("\0"), letter.strip("\0").upper())
                 self.assertEqual(self.get("f"), content.replace(letter.encode(), letter.upper().encode()))
 
     def test_names_that_other_tools_use(self):
@@ -116,6 +124,12 @@ class Refused(ToolTest):
         ]:
             with self.subTest(old):
                 self.assertEqual(self.edit(old, new, **more), expected)
+        self.put("f", "\u2018z\u2019 \u2018z\u2019\n")
+        self.context.seen.failed_edits.clear()
+        self.assertEqual(self.edit("'z'", "Z", replace_all=True),
+                         "[edit_file: old_string is not in f, but with other signs (line 1 has U+2018 where you sent ') 2 times, "
+                         "at lines 1, 1. Copy it exactly, with surrounding lines to make it unique.]")
+        self.put("f", "x = 1\ny = 1\n  z\nz\n\n\tz\n")
         self.context.seen.failed_edits.clear()
         self.assertEqual(self.edit("   z", "Z", replace_all=True),
                          "[edit_file: old_string is not in f, but with other blanks 3 times, at lines 3, 4, 6. "
@@ -128,7 +142,10 @@ class Refused(ToolTest):
         self.put("f", b"a\0")
         self.assertEqual(self.edit("a"), "[edit_file: f is binary (2 bytes); use bash to change it]")
         self.put("f", b"a\xe9\n")
-        self.assertEqual(self.edit("a", "€"), "[edit_file: f is latin-1 and cannot hold '€']")
+        self.assertEqual(self.edit("a", "€"), "[edit_file: the encoding of f is unknown, so '€' cannot be written. "
+                                             "Convert it first, in bash: iconv -f <encoding> -t UTF-8 f]")
+        self.put("f", "# coding: gbk\na中\n".encode("gbk"))
+        self.assertEqual(self.edit("a", "💡"), "[edit_file: f is gbk and cannot hold '💡']")
 
     def test_blanks_alone_are_not_changed_by_guessing(self):
         self.put("f", "\ta = 1\n")
@@ -143,6 +160,22 @@ class Refused(ToolTest):
                          "line 39\nline 40\nline 41\n\tline forty-two\nline 43\nline 44\nline 45\n"
                          "[copy old_string from these lines exactly.]")
 
+    def test_a_sign_in_the_nearest_text_that_looks_alike_is_named(self):
+        self.put("f", "one\nit\u2019s two\nthree\n")
+        self.assertIn("old_string is not in f. Line 2 has U+2019 where you sent '. The nearest text is lines 1-3:]",
+                      self.edit("one\nit's two\nfour\n"))
+
+    def test_look_alike_signs_are_not_changed_by_guessing(self):
+        self.put("f", "\u201ca\u201d\n")
+        self.assertIn("differs from f in look-alike signs only", self.edit('"a"', "\u201ca\u201d"))
+
+    def test_what_is_too_large(self):
+        for text, said in (("x\n" * (edit_file.LINES + 1), "f has 50001 lines and 100002 characters"),
+                           ("x" * (edit_file.CHARACTERS + 1), "f has 1 line and 2000001 characters"),
+                           ("x" * (edit_file.CHANGES + 1), "old_string occurs 10001 times in f")):
+            self.put("f", text)
+            self.assertRegex(self.edit("x", replace_all=True), said + "; use bash with sed to change (it|them all)]$")
+
     def test_a_drifted_interior_fails_and_nothing_changes(self):
         content = "def f():\n    a = 1\n    b = 2\n    return a\n"
         self.put("f", content)
@@ -153,32 +186,39 @@ class Refused(ToolTest):
 class FailedTwice(ToolTest):
     WHOLE = "[edit_file has failed twice on f. Send the whole new file with write_file.]"
 
-    def fail(self):
-        return self.output("edit_file", path="f", old_string="not there", new_string="new")
+    def failed(self, old="not there"):
+        return self.output("edit_file", path="f", old_string=old, new_string="new")
 
-    def test_the_second_failure_shows_the_file_which_may_then_be_written(self):
+    def test_the_second_failure_shows_the_whole_file(self):
         self.put("f", "a\nb")
-        self.assertNotIn("twice", self.fail())
-        self.assertEqual(self.fail(), f"a\nb\n{self.WHOLE}")
+        self.assertNotIn("twice", self.failed())
+        self.assertEqual(self.failed(), "[edit_file: old_string is not in f. The nearest text is lines 1-2:]\n"
+                                        f"a\nb\n{self.WHOLE}")
         self.assertEqual(self.output("write_file", path="f", content="x"), "[wrote f: 1 line]")
-        self.assertNotIn("twice", self.fail())
+        self.assertNotIn("twice", self.failed())
 
     def test_a_success_or_another_file_between_starts_anew(self):
         self.put("f", "a\nb\n")
         self.put("g", "a\nb\n")
-        self.fail()
+        self.failed()
         self.output("edit_file", path="g", old_string="not there", new_string="new")
         self.output("edit_file", path="f", old_string="a", new_string="A")
-        self.assertNotIn("twice", self.fail())
-        self.assertIn("twice", self.fail())
+        self.assertNotIn("twice", self.failed())
+        self.assertIn("twice", self.failed())
+
+    def test_the_reason_stays_the_first_line(self):
+        self.put("f", "x = 1\ny = 1\n")
+        reason = self.failed("1")
+        self.assertIn("occurs 2 times in f, at lines 1, 2.", reason)
+        self.assertEqual(self.failed("1"), f"{reason}\nx = 1\ny = 1\n{self.WHOLE}")
 
     def test_a_long_file_is_not_shown(self):
         self.put("f", "x\n" * 301)
-        self.fail()
-        self.assertNotIn("twice", self.fail())
+        self.failed()
+        self.assertNotIn("twice", self.failed())
 
     def test_a_file_beyond_the_window_is_not_shown(self):
         self.put("f", ("x" * 99 + "\n") * 200)
         self.context = self.new_context(window=8192)
-        self.fail()
-        self.assertNotIn("twice", self.fail())
+        self.failed()
+        self.assertNotIn("twice", self.failed())

@@ -359,7 +359,8 @@ class Rename(SharedTest):
     def test_what_an_encoding_cannot_hold_changes_nothing(self):
         self.put("c.toy", "greet é\n".encode("latin-1"))
         self.ask("symbols", path="c.toy")
-        self.assertEqual(self.rename("中"), "[lsp: c.toy is latin-1 and cannot hold '中']")
+        self.assertEqual(self.rename("中"), "[lsp: the encoding of c.toy is unknown, so '中' cannot be written. "
+                         "Convert it first, in bash: iconv -f <encoding> -t UTF-8 c.toy]")
         self.assertEqual(self.texts(), (GREET, USE))
 
     def test_edits_that_are_refused(self):

@@ -6,7 +6,7 @@ import time
 import unittest
 
 from mm.tools import matching
-from mm.tools.matching import BLANKS, EXACT, NUMBERED, TRAILING
+from mm.tools.matching import BLANKS, EXACT, LOOKALIKE, NUMBERED, TRAILING
 
 TABBED = "if a:\n\tone()\n\tif b:\n\t\ttwo()\n\tthree()\nend\n"
 
@@ -37,6 +37,15 @@ REPLACED = [
     ("old Mac", EXACT, "a\rb\rc\r", "a\nb", "a\nB\nnew", "a\rB\rnew\rc\r"),
     ("a stray CR is a character", EXACT, "a\rb\nc\n", "a\rb", "ab", "ab\nc\n"),
     ("CRCRLF", EXACT, "a\r\r\nb\r\n", "b", "B", "a\r\r\nB\r\n"),
+    # typographic signs
+    ("quotes in the file", LOOKALIKE, "say \u201chello\u201d now\n", 'say "hello" now', 'say "goodbye" now', "say \u201cgoodbye\u201d now\n"),
+    ("quotes in the call", LOOKALIKE, 'say "hello"\n', "say \u201chello\u201d", "say \u201cbye\u201d", 'say "bye"\n'),
+    ("a dash and a quote that go", LOOKALIKE, "a \u2014 it\u2019s b\n", "a - it's b", "a, b", "a, b\n"),
+    ("a no-break space within a line", LOOKALIKE, "costs 10\u00a0\u20ac or 5\u00a0\u20ac\n", "10 \u20ac or 5", "10 \u20ac or 6",
+     "costs 10\u00a0\u20ac or 6\u00a0\u20ac\n"),
+    ("lines that stay keep theirs", LOOKALIKE, "\u201ca\u201d\r\nb\r\n\u201cc\u201d\r\n", '"a"\nb\n"c"', '"a"\nB\n"c" \u00bbd\u00ab',
+     "\u201ca\u201d\r\nB\r\n\u201cc\u201d \u00bbd\u00ab\r\n"),
+    ("what is new stays as sent", LOOKALIKE, "x \u2013 y\n", "x - y", "x - y - z", "x \u2013 y - z\n"),
     # trailing blanks
     ("blanks at the ends of the file's lines", TRAILING, "a  \nb\t\nc\n", "a\nb\n", "a\nB\n", "a  \nB\nc\n"),
     ("blanks at the ends of old", TRAILING, "a\nb\nc\n", "a  \nb ", "A\nb", "A\nb\nc\n"),
@@ -89,6 +98,7 @@ SEVERAL = [
     ("exactly", EXACT, "x = 1\ny = 1\n", "1", 2),
     ("not overlapping", EXACT, "aaaa", "aa", 2),
     ("at line ends", TRAILING, "a \nb\na \n", "a\n", 2),
+    ("with other signs", LOOKALIKE, "\u2018a\u2019 'b' \u2018a\u2019\n", "'a'", 2),
     ("with other blanks", BLANKS, "\ta\nb\n\t\ta\n", "    a", 2),
 ]
 
@@ -135,7 +145,8 @@ class Levels(unittest.TestCase):
         for text in ("", "\n", "a", "a\n", "a\r\nb\n\r\nc", "\r", "a\rb", "a\r\r\nb\r\n", "\n\n\r\n"):
             with self.subTest(text=text):
                 document = matching.Document(text)
-                self.assertEqual("".join(map("".join, zip(*document.lines_and_ends(0, len(document.flat))))), text)
+                ends = document.ends_within(0, len(document.flat)) + [""]
+                self.assertEqual("".join(map("".join, zip(document.flat.split("\n"), ends))), text)
                 self.assertEqual(document.cut(0, len(document.flat)), text)
 
     def test_a_long_file_takes_no_time(self):
@@ -151,7 +162,7 @@ class Nearest(unittest.TestCase):
     LINES = [f"line number {index}" for index in range(100)]
 
     def near(self, old, lines=None):
-        return matching.nearest(matching.Document("\n".join(lines or self.LINES) + "\n"), old)
+        return tuple(matching.nearest(matching.Document("\n".join(lines or self.LINES) + "\n"), old)[:2])
 
     def test_most_lines_in_their_place_win(self):
         self.assertEqual(self.near("line number 40\nsomething else\nline number 42\n"), (38, 45))
@@ -168,3 +179,11 @@ class Nearest(unittest.TestCase):
     def test_the_beginning_where_nothing_is_like_it(self):
         self.assertEqual(self.near("§§§§"), (0, 20))
         self.assertEqual(self.near("§§§§", ["a", "b"]), (0, 2))
+
+    def test_a_sign_that_only_looks_like_the_one_sent_is_named(self):
+        lines = ["one", "two \u201cquoted\u201d", "three"]
+        for old, said in [('one\ntwo "quoted"\nfour', 'line 2 has U+201C where you sent "'),
+                          ("one\ntwo x\nthree", ""), ("nothing\nlike it", "")]:
+            self.assertEqual(matching.nearest(matching.Document("\n".join(lines)), old).difference, said)
+        self.assertEqual(matching.difference("a\u00a0b", "a b"), "U+00A0 where you sent a blank")
+        self.assertEqual(matching.difference("a-b", "a\u2212b"), "U+002D where you sent \u2212")

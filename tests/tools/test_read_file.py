@@ -12,6 +12,9 @@ from tests.tools.calls import ToolTest
 NUMBERS = "".join(f"{number}\n" for number in range(1, 3501))
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 
+UNKNOWN = ("[the encoding of f is unknown: read as Latin-1, so letters other than ASCII may be wrong. "
+           "In bash: iconv -f <encoding> -t UTF-8 f]\n")
+
 # (what, the file, what is shown of it)
 SHOWN = [
     ("as it is", b"a\n\tb\n", "a\n\tb\n"),
@@ -22,13 +25,23 @@ SHOWN = [
     ("UTF-8 with BOM", b"\xef\xbb\xbfa\n", "a\n"),
     ("UTF-16 little", "\ufeffgrüße\r\n".encode("utf-16-le"), "grüße\n"),
     ("UTF-16 big", "\ufeffgrüße\n".encode("utf-16-be"), "grüße\n"),
-    ("latin-1", "grüße\n".encode("latin-1"), "[decoded as latin-1]\ngrüße\n"),
+    ("what nothing names", "grüße\n".encode("latin-1"), UNKNOWN + "grüße\n"),
+    ("GBK that nothing names", "中文\n".encode("gbk"), UNKNOWN + "ÖÐÎÄ\n"),
+    ("a coding line", "# -*- coding: gbk -*-\n中文\n".encode("gbk"), "[decoded as gbk]\n# -*- coding: gbk -*-\n中文\n"),
+    ("XML", "<?xml version='1.0' encoding='Big5'?>\n<a>中文</a>\n".encode("big5"),
+     "[decoded as big5]\n<?xml version='1.0' encoding='Big5'?>\n<a>中文</a>\n"),
+    ("HTML", '<meta charset="shift_jis">日本\n'.encode("shift_jis"), '[decoded as shift_jis]\n<meta charset="shift_jis">日本\n'),
+    ("CSS", '@charset "iso-8859-15";\n/* 5 € */\n'.encode("iso-8859-15"), '[decoded as iso-8859-15]\n@charset "iso-8859-15";\n/* 5 € */\n'),
+    ("a coding line that is wrong", "# coding: utf-8\né\n".encode("latin-1"), UNKNOWN + "# coding: utf-8\né\n"),
+    ("a coding line that names none", "# coding: klingon\né\n".encode("latin-1"), UNKNOWN + "# coding: klingon\né\n"),
+    ("a coding line that gives other bytes back", "# coding: unicode_escape\né\n".encode("latin-1"), UNKNOWN + "# coding: unicode_escape\né\n"),
+    ("a coding line that names no text", "# coding: hex\né\n".encode("latin-1"), UNKNOWN + "# coding: hex\né\n"),
+    ("UTF-32", "a中\n".encode("utf-32"), "a中\n"),
     ("empty", b"", "[f is empty]"),
     ("BOM alone", b"\xef\xbb\xbf", "[f is empty]"),
     ("one empty line", b"\n", "\n"),
     ("a NUL after the first 8 KiB", b"x\n" * 4096 + b"\0", "x\n" * 1000 and None),
     ("binary", PNG, "[read_file: f is binary (16 bytes); use bash to look at it]"),
-    ("UTF-32 is binary", "a".encode("utf-32-le").join([b"\xff\xfe\0\0", b""]), "[read_file: f is binary (8 bytes); use bash to look at it]"),
     ("half a UTF-16 character is binary", b"\xff\xfea\0b", "[read_file: f is binary (5 bytes); use bash to look at it]"),
     ("a long line", b"x" * 7321 + b"\nshort\n", "x" * 2000 + "… [+5321 chars]\nshort\n"),
 ]

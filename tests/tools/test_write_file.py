@@ -85,7 +85,8 @@ class Written(ToolTest):
             self.assertEqual(self.get("f"), "süß\n".encode(encoding))
         self.put("f", "grüße\n".encode("latin-1"))
         self.output("read_file", path="f")
-        self.assertEqual(self.output("write_file", path="f", content="5 €"), "[write_file: f is latin-1 and cannot hold '€']")
+        self.assertEqual(self.output("write_file", path="f", content="5 €"), "[write_file: the encoding of f is unknown, so '€' cannot be written. "
+                         "Convert it first, in bash: iconv -f <encoding> -t UTF-8 f]")
 
     def test_mode_and_links_stay(self):
         target = self.put("real.sh", "old\n")
