@@ -24,6 +24,8 @@ VERSION = 1
 MAX_DEPTH = 64
 # The highest whole number that JavaScript, in which many clients are written, counts to.
 HIGHEST_COUNT = 2 ** 53 - 1
+# Characters of the reference of a call, and of the path of a diff.
+LONGEST_REFERENCE, LONGEST_PATH = 200, 4096
 
 # What is wrong with a session file, as the client reads it.
 NOT_UTF8 = "the session file is not UTF-8 (line %d)"
@@ -150,6 +152,12 @@ def _check(value, types, where, what):
         raise SessionError(WRONG_SHAPE % ("%s must be %s" % (where, what)))
 
 
+def _check_reference(value, where):
+    """Clients take it for the name of a call: one long line of it, or a control character, is a hostile file's."""
+    if type(value) is not str or len(value) > LONGEST_REFERENCE or not value.isprintable():
+        raise SessionError(WRONG_SHAPE % ("%s must be a text of at most %d printable characters" % (where, LONGEST_REFERENCE)))
+
+
 def _counts(usage):
     """The counts of tokens that can be added to; they are for the user alone, so any other is left out."""
     if type(usage) is not dict:
@@ -177,7 +185,7 @@ def _mend(message, where):
 
 
 def _mend_result(message, where):
-    _check(message.get("call"), (str,), where + ".call", "text")
+    _check_reference(message.get("call"), where + ".call")
     _check(message.get("name"), (str,), where + ".name", "text")
     wrong = [key for key, fits in _SHOWN.items() if key in message and not fits(message[key])]
     for key in wrong:
@@ -195,7 +203,7 @@ def _is_switch(value):
 
 def _is_diff(value):
     return (type(value) is dict and set(value) == {"path", "old", "new"} and _is_text(value["path"])
-            and type(value["old"]) in (str, _NOTHING) and _is_text(value["new"]))
+            and len(value["path"]) <= LONGEST_PATH and type(value["old"]) in (str, _NOTHING) and _is_text(value["new"]))
 
 
 # What a result has for the user alone: it is left out if it is not what it should be.
@@ -205,8 +213,8 @@ _SHOWN = {"status": (COMPLETED, FAILED).__contains__, "diff": _is_diff, "prose":
 
 def _mend_call(call, where):
     _check(call, (dict,), where, "an object")
-    for key in ("ref", "name"):
-        _check(call.get(key), (str,), "%s.%s" % (where, key), "text")
+    _check_reference(call.get("ref"), where + ".ref")
+    _check(call.get("name"), (str,), where + ".name", "text")
     given = call.get("arguments")
     try:
         if type(given) is str and type(_decode(given)) is dict:

@@ -178,11 +178,13 @@ REFUSED = {
     "no content": (with_message(role="user"), SHAPE + "messages[1].content must be text"),
     "parts for content": (with_message(role="user", content=[]), SHAPE + "messages[1].content must be text"),
     "a kind that is no text": (with_message(role="user", content="", kind=1), SHAPE + "messages[1].kind must be text"),
-    "a result of nothing": (with_message(role="tool", content="", name="bash"), SHAPE + "messages[1].call must be text"),
+    "a reference with a control character": (with_message(role="tool", content="", name="bash", call="call_1\x1b"),
+                                             SHAPE + "messages[1].call must be a text of at most 200 printable characters"),
+    "a result of nothing": (with_message(role="tool", content="", name="bash"), SHAPE + "messages[1].call must be a text of at most 200 printable characters"),
     "a result of no tool": (with_message(role="tool", content="", call="call_1"), SHAPE + "messages[1].name must be text"),
     "calls that are no list": (with_message(role="assistant", content="", calls={}), SHAPE + "messages[1].calls must be a list"),
     "a call without a reference": (with_message(role="assistant", content="", calls=[{"name": "bash"}]),
-                                   SHAPE + "messages[1].calls[0].ref must be text"),
+                                   SHAPE + "messages[1].calls[0].ref must be a text of at most 200 printable characters"),
 }
 
 

@@ -137,7 +137,9 @@ class SessionFile(Reader):
     def read(self, data):
         saved = session_file.parse(data)[0]
         for update in replay.updates(saved.messages, registry.built_in(samples.SETTINGS)):
-            framing.encode_line(update)
+            line = framing.encode_line(update)
+            if b"\\u001b" in line or "toolCallId" in update and len(line) > 64 * 1024:
+                raise AssertionError("not fit for a client: %r" % line[:200])
         replay.highest_ref(saved.messages)
         json.dumps(history.to_wire("system", saved.messages))
         plan = Session("20260916-101530-4f2a9c1e", HERE, samples.SETTINGS, saved=saved).plan()

@@ -49,7 +49,8 @@ def updates(messages: list, tools):
 
 def highest_ref(messages: list) -> int:
     """The highest N of the `call_N` in the history, 0 where there is none: this process's calls go on above it."""
-    refs = [call["ref"] for message in messages for call in message.get("calls") or ()]
+    refs = [call["ref"] for message in messages if message["role"] == "assistant"
+            for call in message.get("calls") or ()]
     refs += [message["call"] for message in messages if message["role"] == "tool"]
     return max((int(found.group(1)) for found in map(_REF.fullmatch, refs) if found), default=0)
 

@@ -122,6 +122,9 @@ class TheTable(unittest.TestCase):
             expected += [said("next", "user_message_chunk")] + shown_ones
         self.assertEqual(list(replay.updates(messages, TOOLS)), expected)
 
+    def test_only_the_model_makes_calls(self):
+        self.assertEqual(replay.highest_ref([{"role": "user", "content": "", "calls": ["call_9", 5]}]), 0)
+
     def test_the_conversation_is_not_changed(self):
         for name, (messages, _) in ROWS.items():
             before = json.dumps(messages)
