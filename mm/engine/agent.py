@@ -10,9 +10,8 @@ from mm.cancel import Cancel
 from mm.engine.queue import TurnQueue
 from mm.engine.session import Session, new_id
 from mm.errors import UserError
+from mm.model.connection import Connection
 
-# The origin of a server (servers.Found) that is the script.
-DEMO = "demo"
 LEADS_OUTSIDE = "⚠️ %s leads out of the folder through a link: sessions are not kept"
 
 
@@ -29,10 +28,7 @@ class Agent:
         self.tap = tap
         self.can_ask = can_ask
         self._mcp_pool = None
-        self._demo, self._places = demo, places
-        self._server = None
-        self._was_found = False
-        self._window = None
+        self.model = Connection(config, demo, places)
         self._numbering = threading.Lock()
         self._last_number = 0
 
@@ -105,50 +101,14 @@ class Agent:
 
     @property
     def model_name(self) -> str:
-        """The model's name as far as it is known; "" before that."""
-        if self._server:
-            return self._server.model
-        return "demo" if self._demo else self.config.model_name or ""
+        return self.model.model_name
 
     def server(self, cancel: Cancel):
-        """The model server as a chat.Server. Raises UserError when none answers, Cancelled.
-
-        One that was found, not set, and does not listen any more is looked for again.
-        """
-        from mm.model import servers
-
-        if self._server and self._was_found and servers.refuses(self._server.url, cancel):
-            self._server = self._window = None
-        if self._server is None:
-            found = locate(self.config, self._demo, cancel, places=self._places)
-            for line in (found.line, *found.notes):
-                if line:
-                    log.line(line)
-            self._server, self._was_found = found.server, found.origin not in (servers.SET, DEMO)
-        return self._server
+        return self.model.server(cancel)
 
     def failed(self, problem: UserError) -> None:
-        """Takes the error that ended a turn. A model that was not set, and is not there any more, is chosen anew."""
-        if getattr(problem, "kind", None) == "model_not_found" and not self.config.model_name and not self._demo:
-            self._server = self._window = None
+        self.model.failed(problem)
 
     @property
     def window(self):
-        """What is known of the model's context window, a window.Window."""
-        if self._window is None:
-            from mm.model.window import Window
-
-            self._window = Window(self.config.model_context_window)
-        return self._window
-
-
-def locate(config, demo: bool, cancel: Cancel, environ=os.environ, places=None):
-    """The model server, a servers.Found. Raises UserError when none answers, Cancelled."""
-    from mm.model import servers
-
-    if not demo:
-        return servers.find(config, environ, cancel, places)
-    from mm.model import demo as script
-    from mm.model.http import Server
-
-    return servers.Found(Server(script.start().url, script.MODEL, None, {}, 0, None, None, {}), DEMO)
+        return self.model.window

@@ -46,7 +46,8 @@ class Asking:
         messages = history.to_wire(session.system, session.messages)
         stream = _Stream(self._front, self._agent.config.loop_enabled, self._longest_thought)
         guess = session.meter.guess(session.messages)
-        pieces = chat.complete(self._server, messages, session.wire_tools, self._cancel, self._agent.tap, self._listener)
+        pieces = chat.complete(self._server, messages, session.wire_tools, self._cancel, self._agent.tap, self._listener,
+                               self._agent.model.learned)
         try:
             with contextlib.closing(pieces):
                 stream.read(pieces)
@@ -55,7 +56,7 @@ class Asking:
                 stream.cut = ONLY_THOUGHT
         finally:
             places = [self._place(call) for call in stream.calls]
-            said, field = stream.text if stream.text.strip() else "", chat.reasoning_field(self._server)
+            said, field = stream.text if stream.text.strip() else "", self._agent.model.learned.reasoning_field
             if said or places:
                 session.messages.append(history.assistant_message(said, stream.thought, places, field))
             elif stream.cut:

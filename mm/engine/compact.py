@@ -218,7 +218,8 @@ class Compactor:
         """One request, answered in words. Raises _Failed, UserError, Cancelled."""
         summary = _Summary(self._agent, self._session.meter.ratio, self._count)
         server = self._agent.server(self._cancel)
-        with contextlib.closing(chat.complete(server, messages, tools, self._cancel, self._agent.tap)) as pieces:
+        with contextlib.closing(chat.complete(server, messages, tools, self._cancel, self._agent.tap,
+                                              learned=self._agent.model.learned)) as pieces:
             for piece in pieces:
                 summary.take(piece)
         return summary.text()

@@ -19,11 +19,11 @@ from collections import namedtuple
 from mm import __version__, log
 from mm.cancel import Cancel, Cancelled
 from mm.config.config import HOOKS_WAIT
-from mm.engine import agent
+
 from mm.errors import UserError
 from mm.fronts import trial
 from mm.fronts.lines import Colors
-from mm.model import http, makes, question, servers, window
+from mm.model import http, known_servers, probe, find, window
 from mm.text import one_line, plural
 from mm.wire import programs
 
@@ -136,17 +136,17 @@ def _files(config):
 def _model_server(config, demo, environ, cancel):
     """The server, its models, the window, whether tools work, how fast it is."""
     try:
-        found = agent.locate(config, demo, cancel, environ)
-        said = question.ask(found.server, "/models", cancel)
+        found = find.locate(config, demo, cancel, environ)
+        said = probe.ask(found.server, "/models", cancel)
     except UserError as problem:
         yield Row(BAD, "server", str(problem))
         if not config.model_url:
             yield from _ways_to_start(problem, environ.get("PATH"))
         return
-    server, names = found.server, servers.names_in(said.value) or []
-    if not server.make:
-        make = makes.of_models(said.value, said.software)
-        server = server._replace(make=make and make.key)
+    server, names = found.server, find.names_in(said.value) or []
+    if not server.product:
+        product = known_servers.of_models(said.value, said.software)
+        server = server._replace(product=product and product.key)
     yield Row(OK, "server", _described(server, found.origin))
     for note in found.notes:
         yield Row(NOTE, "server", note)
@@ -159,41 +159,41 @@ def _model_server(config, demo, environ, cancel):
 
 
 def _described(server, origin) -> str:
-    if origin == agent.DEMO:
+    if origin == find.DEMO:
         return "the demo model at %s: a script, no language model" % server.url
-    make = makes.of_key(server.make)
-    how = {servers.SET: "set by you", None: "found at its usual port"}.get(origin, "found by %s" % origin)
-    return "%s at %s, %s" % (make.title if make else "a server", http.shown(server.url), how)
+    product = known_servers.of_key(server.product)
+    how = {find.SET: "set by you", None: "found at its usual port"}.get(origin, "found by %s" % origin)
+    return "%s at %s, %s" % (product.title if product else "a server", http.shown(server.url), how)
 
 
 def _ways_to_start(problem, path):
     """What a newcomer can do: start what is installed, else install something."""
-    if not isinstance(problem, servers.NothingRuns):
+    if not isinstance(problem, find.NothingRuns):
         return
-    installed = [make for make in makes.MAKES if make.program and programs.find(make.program, os.getcwd(), {"PATH": path or ""})]
-    for make in installed:
-        yield Row("", "", "%s, %s" % (INSTALLED % (make.program, make.first), AGAIN))
+    installed = [product for product in known_servers.PRODUCTS if product.program and programs.find(product.program, os.getcwd(), {"PATH": path or ""})]
+    for product in installed:
+        yield Row("", "", "%s, %s" % (INSTALLED % (product.program, product.first), AGAIN))
     for key, home in HOMES:
-        make = makes.of_key(key)
-        if make not in installed:
-            yield Row("", "", "%s, %s" % (INSTALL % (make.title, home, make.first), AGAIN))
+        product = known_servers.of_key(key)
+        if product not in installed:
+            yield Row("", "", "%s, %s" % (INSTALL % (product.title, home, product.first), AGAIN))
 
 
 def _model(server, names) -> Row:
     if names and server.model not in names and server.model + ":latest" not in names:
-        make = makes.of_key(server.make)
-        pull = "; " + make.pull % server.model if make and make.pull else ""
+        product = known_servers.of_key(server.product)
+        pull = "; " + product.pull % server.model if product and product.pull else ""
         return Row(NOTE, "model", '"%s" is not among what the server lists: %s%s' % (server.model, ", ".join(names[:9]), pull))
-    return Row(OK, "model", servers.among(server.model, names) + (", --model NAME takes another" if len(names) > 1 else ""))
+    return Row(OK, "model", find.among(server.model, names) + (", --model NAME takes another" if len(names) > 1 else ""))
 
 
 def _window(config, server, cancel):
-    size, make = (config.model_context_window, None) if config.model_context_window else window.probe(server, cancel)
+    size, product = (config.model_context_window, None) if config.model_context_window else window.ask_size(server, cancel)
     if not size:
         yield Row(NOTE, "window", "unknown, the server does not tell: set model.contextWindow, or long conversations will fail")
     elif size < window.SMALL_WINDOW:
-        yield Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s" % (size, window.way_out(server, make)))
-        more = WINDOW_TOO.get(server.make or make)
+        yield Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s" % (size, window.way_out(server, product)))
+        more = WINDOW_TOO.get(server.product or product)
         if more:
             yield Row("", "", more)
     else:

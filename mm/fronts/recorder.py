@@ -22,14 +22,14 @@ from mm.errors import UserError
 from mm.fronts import transcript
 from mm.fronts.redaction import Redaction, is_private_folder
 from mm.fronts.transcript import mark
-from mm.model import servers, window
+from mm.model import find, window
 from mm.secrecy import MASKED, Pieces, all_secrets, mask_servers
 
 HEADER = "# Recorded by mm v{} (Python {}, {}). Play it with: mm --replay FILE"
 HEADER_START = HEADER.partition("{")[0]
 
 # What a thread of its own says whenever the model server has answered it, on stderr or below an answer; and what was found.
-_AT_ANY_TIME = (window.UNKNOWN, *(line.partition("%")[0] for line in (window.SMALL, window.TRUNCATED, servers.FOUND)))
+_AT_ANY_TIME = (window.UNKNOWN, *(line.partition("%")[0] for line in (window.SMALL, window.TRUNCATED, find.FOUND)))
 
 # What the configuration says that a replay must not or cannot repeat: addresses, secrets, programs, folders.
 LEFT_OUT = ("model.url", "model.name", "model.apiKey", "model.headers", "hooks", "mcp", "agents", "lsp", "skills.dirs",

@@ -12,7 +12,7 @@ from mm.cancel import Cancel, Cancelled
 from mm.conversation.estimate import tokens
 from mm.errors import UserError
 from mm.events import Text, Thought
-from mm.model import chat, makes, question
+from mm.model import chat, known_servers, probe
 from mm.text import one_line
 
 # One answer, a model that has to be loaded first included.
@@ -73,11 +73,11 @@ def ask(server, cancel: Cancel, seconds: float = SECONDS) -> Trial:
 
 def _reason(server, answer, cancel: Cancel) -> str:
     """What it said instead, and what to do about it."""
-    make = makes.of_key(server.make)
-    remedy = make.tools if make else ""
-    if make is None or make.key == "llama.cpp":
-        root = server._replace(url=question.root_of(server.url))
-        able = question.at(question.ask(root, "/props", cancel).value, "chat_template_caps", "supports_tools")
+    product = known_servers.of_key(server.product)
+    remedy = product.tools if product else ""
+    if product is None or product.key == "llama.cpp":
+        root = server._replace(url=probe.root_of(server.url))
+        able = probe.at(probe.ask(root, "/props", cancel).value, "chat_template_caps", "supports_tools")
         if able is False:
             return DROPPED
         remedy = OTHER_MODEL if able else remedy
@@ -116,7 +116,7 @@ class _Answer:
         self.calls, self.text, self.usage = [], "", None
         self.structured, self.timings = False, None
         self.begun = self.ended = 0.0  # seconds after the request: the first piece, the last one
-        if server.make == "llama.cpp":  # else a second check would measure its cache
+        if server.product == "llama.cpp":  # else a second check would measure its cache
             server = server._replace(extra=dict(server.extra or {}, cache_prompt=False))
         late = Cancel()
         timer = threading.Timer(seconds, late.cancel)
@@ -150,7 +150,7 @@ class _Answer:
 
     def speed(self) -> str:
         """As the server measured it; "" where it did not."""
-        prompt, answer = (question.at(self.timings, name) for name in ("prompt_per_second", "predicted_per_second"))
+        prompt, answer = (probe.at(self.timings, name) for name in ("prompt_per_second", "predicted_per_second"))
         numbers = [value if isinstance(value, (int, float)) and value > 0 else 0 for value in (prompt, answer)]
         return _speed(*numbers, "as the server measured") if any(numbers) else ""
 
@@ -167,7 +167,7 @@ class _Answer:
             event = json.loads(line.partition("data:")[2] if line.startswith("data:") else line)
         except ValueError:
             return
-        self.timings = question.at(event, "timings") or self.timings
-        for choice in question.listed(question.at(event, "choices")):
+        self.timings = probe.at(event, "timings") or self.timings
+        for choice in probe.listed(probe.at(event, "choices")):
             self.structured = self.structured or any(
-                question.at(choice, part, "tool_calls") for part in ("delta", "message"))
+                probe.at(choice, part, "tool_calls") for part in ("delta", "message"))

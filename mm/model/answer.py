@@ -10,8 +10,8 @@ from collections import namedtuple
 
 from mm.events import Text, Thought
 from mm.model import refusal
-from mm.model.openers import CALLS, HARMONY
-from mm.model.leaks import Misread, Reader, recovered  # noqa: F401 (Misread is part of what this room offers)
+from mm.model.text_calls.openers import CALLS, HARMONY
+from mm.model.text_calls.reader import Misread, Reader, recovered  # noqa: F401 (Misread is part of what this room offers)
 
 # One call: `arguments` is the text as it was streamed, or a dict where the server sent an object.
 ToolCall = namedtuple("ToolCall", "name arguments")
@@ -242,7 +242,7 @@ class _Slot:
         return 0
 
     def call(self) -> ToolCall:
-        from mm.model.markup import clean_name
+        from mm.model.text_calls.scanner import clean_name
 
         return ToolCall(clean_name(self.name), self._object if self._object is not None else joined("".join(self._pieces)))
 
@@ -265,7 +265,7 @@ class _Slot:
         if self._object is not None:
             return True
         if self._brackets is None:
-            from mm.model.markup import Brackets
+            from mm.model.text_calls.scanner import Brackets
 
             self._brackets = Brackets()
         while self._scanned < len(self._pieces) and not (self._brackets.done or self._brackets.wrong):

@@ -12,7 +12,7 @@ import re
 from collections import namedtuple
 
 from mm import json_text
-from mm.model.openers import CALLS
+from mm.model.text_calls.openers import CALLS
 
 # `value`: the arguments, a dict, or None where they cannot be read; then `problem` says why, in a few words with the place.
 Reading = namedtuple("Reading", "value problem")

@@ -13,13 +13,11 @@ import time
 
 from mm import log
 from mm.cancel import Cancel
-from mm.model import http, question, refusal, retries, sse
+from mm.model import http, probe, refusal, retries, sse
 from mm.model.answer import ENDLESS, Answer, Finish, Misread, ToolCall, Usage, joined  # noqa: F401 (part of what this room offers)
+from mm.model.learned import Learned
 from mm.model.http import ModelError, Server
 from mm.model.waits import ANSWER, FIRST_LOGGED, Clock, Listener, Wait
-
-# Where the servers send reasoning: the URL that was set -> one of answer.REASONING.
-_reasoning_fields = {}
 
 # After the finish reason the usage and [DONE] may follow, within so many seconds; some proxies never hang up.
 _AFTER_FINISH = 10
@@ -28,17 +26,19 @@ _AFTER_FINISH = 10
 _OWN_FIELDS = ("model", "messages", "tools", "stream")
 
 
-def complete(server: Server, messages: list, tools: list, cancel: Cancel, tap=None, listener=Listener()):
+def complete(server: Server, messages: list, tools: list, cancel: Cancel, tap=None, listener=Listener(),
+             learned=None):
     """Yields events.Text, events.Thought, Misread, ToolCall, Usage and, last, exactly one Finish.
 
     `messages` and `tools` are dicts as they go over the wire. `tap`, for the transcript recorder, may be an object with
     `request(body_dict)`, `data(line)` for each event of the stream and `status(code, body)` for a refusal. `listener`
-    is told what is waited for. What fails before the first event is tried again where that helps.
+    is told what is waited for; `learned` is what earlier requests to this server have shown. What fails before the first event is tried again where that helps.
     Raises ModelError, a line for the user, or Cancelled. Closing the generator drops the connection.
     """
-    attempts = retries.Attempts(server, cancel, listener)
+    learned = learned or Learned()
+    attempts = retries.Attempts(server, cancel, listener, learned)
     while True:
-        body = attempts.mended(request_body(attempts.server, messages, tools))
+        body = attempts.fixed(request_body(attempts.server, messages, tools))
         answer = Answer(body.get("tools") or ())
         with contextlib.closing(_answered(answer, attempts.server, body, cancel, tap, listener)) as events:
             try:
@@ -51,14 +51,8 @@ def complete(server: Server, messages: list, tools: list, cancel: Cancel, tap=No
                 yield first
                 yield from events
             finally:  # an answer that is cut off has reasoning that is kept too
-                if answer.reasoning_field:
-                    _reasoning_fields[server.url] = answer.reasoning_field
+                learned.reasoning_field = answer.reasoning_field or learned.reasoning_field
             return
-
-
-def reasoning_field(server: Server) -> str:
-    """The field in which this server has sent reasoning, and takes it back; "" where it has not sent any."""
-    return _reasoning_fields.get(server.url, "")
 
 
 def _answered(answer: Answer, server: Server, body: dict, cancel: Cancel, tap, listener: Listener):
@@ -119,7 +113,7 @@ def request_body(server: Server, messages: list, tools: list) -> dict:
     body["messages"] = messages
     body["stream"] = True
     body["stream_options"] = {"include_usage": True}
-    if server.make == "llama.cpp":  # others may refuse what they do not know
+    if server.product == "llama.cpp":  # others may refuse what they do not know
         body["return_progress"] = True
     if tools:  # an empty list is refused by some
         body["tools"] = tools
@@ -166,10 +160,10 @@ def _told(server: Server, found: failures.Failure, cancel: Cancel, **more) -> Mo
 
 
 def _models(server: Server, cancel: Cancel) -> list:
-    from mm.model import servers
+    from mm.model import find
 
     try:
-        return servers.names_in(question.ask(server, "/models", cancel).value) or []
+        return find.names_in(probe.ask(server, "/models", cancel).value) or []
     except ModelError:
         return []
 

@@ -10,7 +10,7 @@ import json
 import re
 from collections import namedtuple
 
-from mm.model import makes, refusal
+from mm.model import known_servers, refusal
 
 # `numbers`: what the words say in figures and names: "prompt" and "window" in tokens, "model", "field". `words`: the
 # server's own, as they came.
@@ -23,7 +23,7 @@ Overflow = namedtuple("Overflow", "window prompt")
 NEVER = "no"
 ONCE = "once"  # as it is, never after a status 4xx
 WAITING = "after a pause, again and again"
-MENDED = "once, mended"  # with what the server did not like taken out, if there is any of it
+FIXED = "once, changed"  # with what the server did not like taken out, if there is any of it
 SHORTENED = "once, shortened"  # by the engine
 REPEATED = "once, by the turn"  # what was said before is kept
 
@@ -41,7 +41,7 @@ RULES = {
     "protocol": Rule("{address} answers, but not in HTTP: is it the model server's port?", NEVER),
     "redirect": Rule("{address} answered {status}: it redirects to {words}; use that URL", NEVER),
     "proxy": Rule("a proxy at {address} answered {status}: does the model server behind it run?", NEVER),
-    "wrong_url": Rule("{address} answers, but not as an OpenAI API ({status}: {words}): {url}", MENDED),
+    "wrong_url": Rule("{address} answers, but not as an OpenAI API ({status}: {words}): {url}", FIXED),
     "loading": Rule("the model at {address} is still loading: {words}", WAITING),
     "busy": Rule("{address} is busy ({status}): {words}", WAITING),
     "model_not_found": Rule('model "{model}" is not on this server{models}{pull}', NEVER),
@@ -49,19 +49,19 @@ RULES = {
     "tools_unsupported": Rule("this model has no tool support here: {tools}", NEVER),
     "context_overflow": Rule("the prompt{prompt} does not fit the server's window{window}: /compact, or {larger_window}", SHORTENED),
     "request_too_large": Rule("the request is too large for {address} ({status}): /compact", SHORTENED),
-    "template": Rule("the model's chat template refused the conversation: {words}", MENDED),
-    "trailing_assistant": Rule("the model's chat template refused the conversation: {words}", MENDED),
-    "bad_history_arguments": Rule("{address} cannot read the arguments of a tool call ({status}): {words}", MENDED),
+    "template": Rule("the model's chat template refused the conversation: {words}", FIXED),
+    "trailing_assistant": Rule("the model's chat template refused the conversation: {words}", FIXED),
+    "bad_history_arguments": Rule("{address} cannot read the arguments of a tool call ({status}): {words}", FIXED),
     "unreadable_call": Rule(UNREADABLE, REPEATED),
     "unreadable_answer": Rule(UNREADABLE, NEVER),
-    "schema": Rule("{address} cannot take the schema of a tool ({status}: {words}): name the tool in tools.disabled", MENDED),
+    "schema": Rule("{address} cannot take the schema of a tool ({status}: {words}): name the tool in tools.disabled", FIXED),
     "auth": Rule("{address} {key} ({status}): set MM_API_KEY or model.apiKey", NEVER),
     "backend_missing": Rule("{address} lacks what this model runs on: {words}", NEVER),
     "server_crash": Rule("the model server at {address} failed{where} ({status}): {words}", ONCE),
     "dropped": Rule("the model server at {address} closed the connection {where}", ONCE),
     "empty": Rule("{address} ended its answer ({status}) before the first word: {words}", NEVER),
     "timeout": Rule("no byte from {address} for {words} s (model.timeout)", NEVER),
-    "bad_request": Rule("{address} refused the request ({status}): {words}", MENDED),
+    "bad_request": Rule("{address} refused the request ({status}): {words}", FIXED),
 }
 
 # Fields of mm's requests that some servers do not know. A longer name that one of them begins is another field.
@@ -106,15 +106,15 @@ def overflow(text: str):
     return Overflow(window, prompt)
 
 
-def make_of(server, words: str = ""):
-    """The Make of a server: what is known of it, what its words betray, or what its address is usual for; or None."""
-    make = makes.of_key(server.make)
+def product_of(server, words: str = ""):
+    """The Product of a server: what is known of it, what its words betray, or what its address is usual for; or None."""
+    product = known_servers.of_key(server.product)
     for key, sign in _SIGNS:
-        make = make or (makes.of_key(key) if sign.search(words) else None)
-    return make or makes.of_url(server.url) or (makes.of_key("llama.cpp") if "exceed_context_size" in words else None)
+        product = product or (known_servers.of_key(key) if sign.search(words) else None)
+    return product or known_servers.of_url(server.url) or (known_servers.of_key("llama.cpp") if "exceed_context_size" in words else None)
 
 
-def line(failure: Failure, address: str, make=None, secrets=(), **more) -> str:
+def line(failure: Failure, address: str, product=None, secrets=(), **more) -> str:
     """The one line of a failure. `more`: `has_key`, `models` (the names on the server, where they are known), `where`."""
     numbers, kind = failure.numbers, failure.kind
     words = _told(kind, failure.words, secrets)
@@ -125,24 +125,24 @@ def line(failure: Failure, address: str, make=None, secrets=(), **more) -> str:
     choose = "; choose one with --model" if names else ""
     return RULES[kind].line.format(
         address=address, status=failure.status, words=words or "no reason given", model=model,
-        where=more.get("where", ""), title=make.title if make else address,
-        start=f" ({make.start})" if make else "",
+        where=more.get("where", ""), title=product.title if product else address,
+        start=f" ({product.start})" if product else "",
         url="is it the model server's port?" if address.endswith("/v1") else "does the URL end in /v1?",
         models=f"; it has: {listed}" if names else "",
-        pull=f"{choose}, or: {make.pull % plain}" if choose and make and make.pull
-        else f": {make.pull % plain}" if make and make.pull else choose,
-        load=_LOAD[make.key].replace("%s", plain) if make and make.key in _LOAD else words,
-        tools=make.tools if make else "pick a model that was trained for tools",
+        pull=f"{choose}, or: {product.pull % plain}" if choose and product and product.pull
+        else f": {product.pull % plain}" if product and product.pull else choose,
+        load=_LOAD[product.key].replace("%s", plain) if product and product.key in _LOAD else words,
+        tools=product.tools if product else "pick a model that was trained for tools",
         prompt=f" ({numbers['prompt']} tokens)" if numbers.get("prompt") else "",
         window=f" ({numbers['window']})" if numbers.get("window") else "",
-        larger_window=_larger_window(make),
+        larger_window=_larger_window(product),
         key="does not take the API key" if more.get("has_key") else "wants an API key")
 
 
-def _larger_window(make) -> str:
-    if make and not make.larger_window:
+def _larger_window(product) -> str:
+    if product and not product.larger_window:
         return "pick a model with a larger one"
-    commands = [make.larger_window] if make else [each.larger_window for each in makes.MAKES[:3]]
+    commands = [product.larger_window] if product else [each.larger_window for each in known_servers.PRODUCTS[:3]]
     return "restart with a larger one (%s)" % " / ".join(commands)
 
 
@@ -274,7 +274,7 @@ _WORDS = tuple((kind, re.compile(text, re.IGNORECASE), fits) for kind, text, fit
     ("busy", r"\b(busy|overloaded)\b|too many requests|rate limit|pending requests|(no|all) .{0,20}slots?\b", _not_the_request),
 ))
 
-# What names the make of a server in its words.
+# What names the product of a server in its words.
 _SIGNS = tuple((key, re.compile(text, re.IGNORECASE)) for key, text in (
     ("docker", r"docker model"), ("ollama", r"\bollama\b"), ("lmstudio", r"\blms\b|lm studio|n_keep: "),
     ("vllm", r"--enable-auto-tool-choice|\bvllm\b"), ("llama.cpp", r"--jinja|llama-server")))

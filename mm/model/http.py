@@ -24,11 +24,11 @@ from mm.model import refusal
 from mm.wire.cancellable_socket import CONNECT_SECONDS, CancellableSocket, ConnectTimeout
 from mm.secrecy import SHORTEST_SECRET
 
-# `url` ends in /v1, without a slash; `headers` is a dict; `timeout` is in seconds without a byte, 0 for none;
-# `temperature` and `max_tokens` are None unless set; `extra` is a dict that is merged into the request; `make` is the key of
-# a makes.Make, None where it is not known.
-Server = namedtuple("Server", "url model api_key headers timeout temperature max_tokens extra make")
-Server.__new__.__defaults__ = (None,)
+# `url` ends in /v1, without a slash; `headers` is a dict or None; `timeout` is in seconds without a byte, 0 for none;
+# `temperature` and `max_tokens` are None unless set; `extra` is a dict that is merged into the request, or None; `product` is the
+# key of a known_servers.Product, None if it is not known.
+Server = namedtuple("Server", "url model api_key headers timeout temperature max_tokens extra product")
+Server.__new__.__defaults__ = (None, None, None, 0, None, None, None, None)
 
 # Within this a refusal's body must have come; without, the status is all there is to show.
 REFUSAL_SECONDS = 10
@@ -72,7 +72,7 @@ def told(server: Server, found: failures.Failure, retry_after: float | None = No
     from mm.model import failures
 
     secrets = secrets_of(server)
-    text = failures.line(found, shown(server.url), failures.make_of(server, found.words), secrets, has_key=bool(server.api_key),
+    text = failures.line(found, shown(server.url), failures.product_of(server, found.words), secrets, has_key=bool(server.api_key),
                          **more)
     return ModelError(text, found.kind, found.status, numbers=found.numbers, words=refusal.one_line(found.words, secrets),
                       retry_after=retry_after)

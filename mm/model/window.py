@@ -18,9 +18,9 @@ from collections import namedtuple
 
 from mm import log
 from mm.cancel import Cancel
-from mm.model import makes, question
+from mm.model import known_servers, probe
 from mm.model.http import ModelError, Server
-from mm.model.question import at, listed, root_of
+from mm.model.probe import at, listed, root_of
 
 # Below this an agent cannot do much: the tools and a file or two fill it.
 SMALL_WINDOW = 16_000
@@ -46,9 +46,11 @@ class Window:
     def __init__(self, configured: int = 0):
         self._configured = configured
         self._probed = self._learned = 0
-        self._make = None  # the key of the make that the server showed to be
+        self._product = None  # the key of the make that the server showed to be
         self._lock = threading.Lock()
         self._running = None  # the thread that asks
+        self._ahead = False  # whether it was asked for before a prompt needed it
+        self._silent = True  # nothing is said before a prompt needs it
         self._suspected = None  # a report of tokens that is yet to be held against the window
         self._told = self._told_truncated = False
         self._news = []
@@ -67,10 +69,19 @@ class Window:
         for in each turn: the user may have started the server anew with a larger one.
         """
         with self._lock:
-            if self.size and answered:
+            self._silent = False
+            ahead, self._ahead = self._ahead, False
+            if self.size and (answered or ahead):
                 self._tell(server)
             elif not self._configured and (self.size < SMALL_WINDOW if self.size else not self._told):
                 self._start(server, answered)
+
+    def look_ahead(self, server: Server) -> None:
+        """Asks the server before the first prompt, which then need not."""
+        with self._lock:
+            if not self.size and self._silent:
+                self._ahead = True
+                self._start(server, False)
 
     def learn(self, problem, server: Server):
         """Takes the error of a request; returns the failures.Overflow, None where it is about anything else.
@@ -120,32 +131,32 @@ class Window:
             self._running.start()
 
     def _look(self, server: Server, answered: bool) -> None:
-        size, make = 0, None
+        size, product = 0, None
         try:
-            size, make = probe(server, Cancel())
+            size, product = ask_size(server, Cancel())
         except Exception:
             log.traceback()
         with self._lock:
             if self._probed and size not in (0, self._probed):
                 self._learned = 0  # of the server as it was before
-            self._probed, self._make = size or self._probed, make or self._make
+            self._probed, self._product = size or self._probed, product or self._product
             if answered or self.size:
                 self._tell(server)
             self._tell_truncated(server)
 
     def _tell(self, server: Server) -> None:
-        if self._told:
+        if self._told or self._silent:
             return
         self._told = True
         if not self.size:
             log.line(UNKNOWN)
         elif self.size < SMALL_WINDOW:
-            self._say(SMALL % (self.size, way_out(server, self._make)), new=not self._configured)
+            self._say(SMALL % (self.size, way_out(server, self._product)), new=not self._configured)
 
     def _tell_truncated(self, server: Server) -> None:
         if self._suspected and not self._told_truncated and truncated(*self._suspected, self.size):
             self._told_truncated = True
-            self._say(TRUNCATED % (*self._suspected, way_out(server, self._make)))
+            self._say(TRUNCATED % (*self._suspected, way_out(server, self._product)))
 
     def _say(self, line: str, new: bool = True) -> None:
         """`new`: whether it is something that the user has not set so."""
@@ -154,12 +165,12 @@ class Window:
             self._news.append(line)
 
 
-def way_out(server: Server, make=None) -> str:
+def way_out(server: Server, product=None) -> str:
     """The command that gives a model a larger window on this very server; `make` is its key as far as a probe told it."""
-    known = makes.of_key(server.make) or makes.of_key(make) or makes.of_url(server.url)
+    known = known_servers.of_key(server.product) or known_servers.of_key(product) or known_servers.of_url(server.url)
     if known:
-        return makes.with_model(known.larger_window or NO_WAY_OUT, server.model)
-    return " or ".join(each.larger_window for each in makes.MAKES[:3])
+        return known_servers.with_model(known.larger_window or NO_WAY_OUT, server.model)
+    return " or ".join(each.larger_window for each in known_servers.PRODUCTS[:3])
 
 
 def truncated(reported: int, estimated: int, window: int) -> bool:
@@ -176,28 +187,28 @@ def truncated(reported: int, estimated: int, window: int) -> bool:
     return 0 < window < estimated and reported < _CUT * estimated
 
 
-def probe(server: Server, cancel: Cancel) -> tuple:
+def ask_size(server: Server, cancel: Cancel) -> tuple:
     """Asks the server for its window: tokens, 0 where it does not tell, and the key of its make where the answer shows it.
 
     Raises Cancelled, and nothing else.
     """
-    if server.make == "llama-cpp-python":
-        return 0, server.make  # it tells it nowhere, and a question for its models breaks off the answer that it is writing
+    if server.product == "llama-cpp-python":
+        return 0, server.product  # it tells it nowhere, and a question for its models breaks off the answer that it is writing
     root = server._replace(url=root_of(server.url))
     model = server.model or ""
-    for questions, make in ((_llama_cpp, "llama.cpp"), (_ollama, "ollama"), (_openai, None), (_lm_studio, "lmstudio"),
+    for question, product in ((_llama_cpp, "llama.cpp"), (_ollama, "ollama"), (_openai, None), (_lm_studio, "lmstudio"),
                             (_slots, "llama.cpp")):
         try:
-            size = questions(root, server, model, cancel)
+            size = question(root, server, model, cancel)
         except ModelError:
             return 0, None  # nobody there
         if size:
-            return size, make
+            return size, product
     return 0, None
 
 
 def _ask(server: Server, path: str, cancel: Cancel, body=None):
-    return question.ask(server, path, cancel, body).value
+    return probe.ask(server, path, cancel, body).value
 
 
 def _llama_cpp(root: Server, server: Server, model: str, cancel: Cancel) -> int:

@@ -10,10 +10,10 @@ from mm.config import config
 from mm.cancel import Cancel
 from mm.engine.agent import Agent
 from mm.errors import UserError
-from mm.model import servers, window
+from mm.model import find, window
 from tests import support
-from tests.fakes import makes as fakes
-from tests.fakes.makes import Pages
+from tests.fakes import products as fakes
+from tests.fakes.products import Pages
 
 
 def free_port() -> int:
@@ -25,7 +25,7 @@ class TheServer(unittest.TestCase):
     def test_one_that_is_started_later_is_found_by_the_next_prompt_and_so_is_the_next_one(self):
         port, told = free_port(), []
         url = "http://127.0.0.1:%d/v1" % port
-        agent = Agent(config.load("/", {}, None, {}), places=[servers.Place(url, None, None)])
+        agent = Agent(config.load("/", {}, None, {}), places=[find.Place(url)])
         log.tap = told.append
         try:
             for model in ("first", "second"):

@@ -8,7 +8,7 @@ import unittest
 
 from mm.conversation import compaction, estimate, history
 from mm.engine import compact
-from mm.model import question, window
+from mm.model import probe, window
 from tests import support
 
 
@@ -33,7 +33,7 @@ class ThePage(unittest.TestCase):
 
     def test_the_numbers(self):
         for sentence in (
-                "Below %d tokens" % window.SMALL_WINDOW, "Each question has %d s" % question.QUESTION_SECONDS,
+                "Below %d tokens" % window.SMALL_WINDOW, "Each question has %d s" % probe.QUESTION_SECONDS,
                 "%s ASCII characters a token" % estimate.ASCII_PER_TOKEN, "%d tokens a message" % estimate.PER_MESSAGE,
                 "between %s and %s" % (estimate.LOWEST_RATIO, estimate.HIGHEST_RATIO),
                 "older than the last %d and longer than %d characters" % (compaction.KEPT_OUTPUTS, compaction.SHORT_OUTPUT),

@@ -17,11 +17,11 @@ from mm.config import config
 from mm.cancel import Cancel
 from mm.errors import UserError
 from mm.fronts import check, trial
-from mm.model import makes, servers
+from mm.model import known_servers, find
 from mm.model.http import Server
 from tests import support
-from tests.fakes import makes as fakes
-from tests.fakes.makes import Pages
+from tests.fakes import products as fakes
+from tests.fakes.products import Pages
 
 TEXT_CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
 TIMINGS = {"choices": [], "timings": {"prompt_n": 120, "prompt_per_second": 250.44, "predicted_n": 12, "predicted_per_second": 31.06}}
@@ -74,7 +74,7 @@ class TheMakes(Checking):
                                                                "conversations will fail")):
             with self.subTest(key), Pages(*pages) as fake:
                 lines = self.check(code=0, OPENAI_BASE_URL=fake.url)
-                self.assertEqual(lines["server"], ["ok %s at %s, found by OPENAI_BASE_URL" % (makes.of_key(key).title, fake.url)])
+                self.assertEqual(lines["server"], ["ok %s at %s, found by OPENAI_BASE_URL" % (known_servers.of_key(key).title, fake.url)])
                 self.assertEqual(lines["model"], ["ok m"])
                 self.assertEqual(lines["window"], [window])
                 self.assertEqual(lines["tools"], ['ok real tool calls, streamed (it called bash {"command": "ls"})'])
@@ -88,7 +88,7 @@ class TheMakes(Checking):
         words = fakes.words("I would run ls.")
         for pages, chat, code, line in (
                 (fakes.vllm(), fakes.words(TEXT_CALL), 0, '-- the model writes its calls into the text, where mm finds them (it called bash {"command": "ls"})'),
-                (fakes.vllm(), words, 1, "!! %sit said “I would run ls.”; %s" % (late, makes.of_key("vllm").tools)),
+                (fakes.vllm(), words, 1, "!! %sit said “I would run ls.”; %s" % (late, known_servers.of_key("vllm").tools)),
                 (fakes.llama_cpp_python(), words, 1, "!! %sit said “I would run ls.”; use llama-server: llama_cpp.server streams no tool calls" % late),
                 (fakes.llama_cpp(), words, 1, "!! %sit said “I would run ls.”; %s" % (late, trial.OTHER_MODEL)),
                 (fakes.llama_cpp(tools=None), words, 1, "!! %sit said “I would run ls.”; restart llama-server with --jinja" % late),
@@ -124,7 +124,7 @@ class TheMakes(Checking):
                  trial.REAL % 'bash {"command": "ls"}', trial.SLOW % 0.15)):
             with self.subTest(tools), Pages(*fakes.vllm(), chat=chat) as fake:
                 begin = time.monotonic()
-                tried = trial.ask(Server(fake.url, "m", None, {}, 0, None, None, {}), Cancel(), seconds=0.15)
+                tried = trial.ask(Server(fake.url, "m"), Cancel(), seconds=0.15)
                 self.assertLess(time.monotonic() - begin, 0.48)
                 self.assertEqual((tried.failed, tried.tools, tried.speed), (failed, tools, speed))
 
@@ -164,18 +164,18 @@ class TheNewcomer(Checking):
         self.assertNotIn("secret-key", str(lines))
 
     def test_with_nothing_at_all(self):
-        """What is said below the line of servers.NONE_RUNS: what is on the PATH first, then what can be installed."""
+        """What is said below the line of find.NONE_RUNS: what is on the PATH first, then what can be installed."""
         folder = support.scratch_folder()
         for program in ("vllm", "ollama"):
             with open(os.path.join(folder, program), "w") as file:
                 os.chmod(file.name, 0o755)
-        ways = {make.key: make.first for make in makes.MAKES}
+        ways = {product.key: product.first for product in known_servers.PRODUCTS}
         for path, begun in (("/nonexistent", ["Ollama (https://ollama.com/download): %s" % ways["ollama"],
                                               "LM Studio (https://lmstudio.ai): %s" % ways["lmstudio"]]),
                             (folder, ["ollama is on this machine: %s" % ways["ollama"], "vllm is on this machine: %s" % ways["vllm"],
                                       "LM Studio (https://lmstudio.ai): %s" % ways["lmstudio"]])):
             with self.subTest(path):
-                rows = list(check._ways_to_start(servers.NothingRuns("no model server is running here"), path))
+                rows = list(check._ways_to_start(find.NothingRuns("no model server is running here"), path))
                 self.assertEqual([row.text for row in rows[:-1]], ["%s, then mm --check again" % each for each in begun])
                 self.assertTrue(rows[-1].text.startswith("llama.cpp (https://github.com/ggml-org/llama.cpp: brew install"), rows[-1])
         self.assertEqual(list(check._ways_to_start(UserError("wants a key"), folder)), [])
@@ -272,14 +272,14 @@ class ThePage(unittest.TestCase):
     def test_the_table_of_makes(self):
         with open(os.path.join(support.PROJECT, "docs", "servers.md"), encoding="utf-8") as file:
             page = file.read()
-        for make in makes.MAKES:
-            row = "| %s | %s | %s | %s | %s%s. |" % (make.title, make.url, make.first or "—", make.larger_window or "—",
-                                                    make.tools[0].upper(), make.tools[1:])
-            with self.subTest(make.key):
+        for product in known_servers.PRODUCTS:
+            row = "| %s | %s | %s | %s | %s%s. |" % (product.title, product.url, product.first or "—", product.larger_window or "—",
+                                                    product.tools[0].upper(), product.tools[1:])
+            with self.subTest(product.key):
                 self.assertIn(row, page.replace("`", ""))
-        for text in (servers.NOT_NEAR % ("OPENAI_BASE_URL", "<host>"), servers.WANTS_KEY % ("<url>", "<url>"),
-                     servers.FOUND % ("NAME (also there: …)", "<make> at <url>", " or --url URL"),
-                     servers.NONE_RUNS % (":8080, …", " | ".join(make.start for make in makes.MAKES[:3]), ""),
+        for text in (find.NOT_NEAR % ("OPENAI_BASE_URL", "<host>"), find.WANTS_KEY % ("<url>", "<url>"),
+                     find.FOUND % ("NAME (also there: …)", "<make> at <url>", " or --url URL"),
+                     find.NONE_RUNS % (":8080, …", " | ".join(product.start for product in known_servers.PRODUCTS[:3]), ""),
                      trial.REAL % "…", trial.RECOVERED % "…", trial.WISHES[0], "An answer has %d s" % trial.SECONDS):
             with self.subTest(text):
                 self.assertIn(text, page)

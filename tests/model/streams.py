@@ -56,12 +56,12 @@ def parse(pieces, tools=()):
 
 
 def server(url: str, **more) -> chat.Server:
-    return chat.Server(url, "m", None, {}, 0, None, None, {})._replace(**more)
+    return chat.Server(url, "m")._replace(**more)
 
 
-def ask(server: chat.Server, cancel=None, messages=(), tools=(), tap=None) -> list:
+def ask(server: chat.Server, cancel=None, messages=(), tools=(), tap=None, **more) -> list:
     """All that one completion yields."""
-    return list(chat.complete(server, list(messages), list(tools), cancel or Cancel(), tap))
+    return list(chat.complete(server, list(messages), list(tools), cancel or Cancel(), tap, **more))
 
 
 def digest(events) -> dict:

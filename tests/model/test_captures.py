@@ -252,7 +252,7 @@ class Windows(unittest.TestCase):
     def probed(self, **pages):
         names = {"props": "/props", "models": "/v1/models"}
         with Playback(pages={names[page]: capture(name) for page, name in pages.items()}) as server:
-            return window.probe(streams.server(server.url, model="smollm2-135m"), Cancel())
+            return window.ask_size(streams.server(server.url, model="smollm2-135m"), Cancel())
 
     def test_the_window_is_what_the_server_allocated(self):
         for pages, told in [

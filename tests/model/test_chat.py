@@ -9,6 +9,7 @@ import unittest
 from mm.events import Text, Thought
 from mm.model import chat
 from mm.model.answer import ENDLESS, MOST, MOST_CALLS
+from mm.model.learned import Learned
 from mm.model.chat import Finish, ModelError, ToolCall, Usage
 from mm.model.sse import LONGEST
 from tests.fakes.model_server import ModelServer
@@ -186,9 +187,10 @@ class Requests(unittest.TestCase):
 
     def test_a_server_that_refuses_stream_options_is_asked_without_them_from_then_on(self):
         refusal = [{"status": 400, "body": {"error": {"message": "Unrecognized request argument: stream_options"}}}]
+        learned = Learned()
         with ModelServer(refusal, [{"text": "hi"}]) as server:
             for _ in range(2):
-                self.assertIn(Text("hi"), streams.ask(streams.server(server.url)))
+                self.assertIn(Text("hi"), streams.ask(streams.server(server.url), learned=learned))
             sent = ["stream_options" in request.body for request in server.wait_requests(3)]
         self.assertEqual([True, False, False], sent)
 

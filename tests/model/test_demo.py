@@ -11,7 +11,7 @@ import urllib.request
 
 from mm.cancel import Cancel, Cancelled
 from mm.events import Text
-from mm.model import chat, demo, question, servers
+from mm.model import chat, demo, probe, find
 from mm.model.chat import ModelError, ToolCall, Usage
 from mm.model.loopback import DONE, EVENT_STREAM, Loopback, Reply, error_reply, sse
 from tests import support
@@ -31,7 +31,7 @@ def assistant(text, *calls):
 
 
 def models(server):
-    return servers.names_in(question.ask(server, "/models", Cancel()).value)
+    return find.names_in(probe.ask(server, "/models", Cancel()).value)
 
 
 class Demo(unittest.TestCase):

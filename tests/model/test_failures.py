@@ -8,7 +8,7 @@ import re
 import time
 import unittest
 
-from mm.model import failures, makes
+from mm.model import failures, known_servers
 from mm.model.failures import Failure
 from tests import support
 from tests.model import streams
@@ -203,44 +203,44 @@ class Makers(unittest.TestCase):
         ]
         for expected, known, url, words in cases:
             with self.subTest(words, url=url):
-                make = failures.make_of(streams.server(url, make=known), words)
-                self.assertEqual(expected, make and make.key)
+                product = failures.product_of(streams.server(url, product=known), words)
+                self.assertEqual(expected, product and product.key)
 
 
 class Lines(unittest.TestCase):
-    def line(self, kind, numbers=None, words="", status=400, make=None, **more):
-        return failures.line(Failure(kind, numbers or {}, words, status), "http://h/v1", makes.of_key(make), **more)
+    def line(self, kind, numbers=None, words="", status=400, product=None, **more):
+        return failures.line(Failure(kind, numbers or {}, words, status), "http://h/v1", known_servers.of_key(product), **more)
 
     def test_the_remedy_is_that_servers(self):
         overflow = {"prompt": 9125, "window": 8192}
         names = ["a", "b", "c", "d", "e", "f"]
         cases = [
             ("the prompt (9125 tokens) does not fit the server's window (8192): /compact, or restart with a larger one (llama-server -c 32768)",
-             ("context_overflow", overflow), {"make": "llama.cpp"}),
+             ("context_overflow", overflow), {"product": "llama.cpp"}),
             ("the prompt does not fit the server's window: /compact, or restart with a larger one (OLLAMA_CONTEXT_LENGTH=32768 ollama serve)",
-             ("context_overflow",), {"make": "ollama"}),
+             ("context_overflow",), {"product": "ollama"}),
             ("the prompt does not fit the server's window (8192): /compact, or pick a model with a larger one",
-             ("context_overflow", {"window": 8192}), {"make": "mlx-lm"}),
+             ("context_overflow", {"window": 8192}), {"product": "mlx-lm"}),
             ("the prompt does not fit the server's window: /compact, or restart with a larger one (llama-server -c 32768 / "
              "OLLAMA_CONTEXT_LENGTH=32768 ollama serve / lms unload --all; lms load <model> --context-length 32768)", ("context_overflow",), {}),
-            ("this model has no tool support here: restart llama-server with --jinja", ("tools_unsupported",), {"make": "llama.cpp"}),
-            ('this model has no tool support here: pick a model with "tools" in ollama show', ("tools_unsupported",), {"make": "ollama"}),
+            ("this model has no tool support here: restart llama-server with --jinja", ("tools_unsupported",), {"product": "llama.cpp"}),
+            ('this model has no tool support here: pick a model with "tools" in ollama show', ("tools_unsupported",), {"product": "ollama"}),
             ("this model has no tool support here: restart vllm serve with --enable-auto-tool-choice --tool-call-parser <parser>",
-             ("tools_unsupported",), {"make": "vllm"}),
+             ("tools_unsupported",), {"product": "vllm"}),
             ("this model has no tool support here: pick a model that was trained for tools", ("tools_unsupported",), {}),
             ('model "qwen9" is not on this server; it has: a, b, c, d, e, …; choose one with --model, or: ollama pull qwen9',
-             ("model_not_found", {"model": "qwen9"}), {"make": "ollama", "models": names}),
+             ("model_not_found", {"model": "qwen9"}), {"product": "ollama", "models": names}),
             ('model "qwen9" is not on this server; it has: a; choose one with --model', ("model_not_found", {"model": "qwen9"}),
-             {"make": "llama.cpp", "models": ["a"]}),
-            ('model "qwen9" is not on this server: docker model pull qwen9', ("model_not_found", {"model": "qwen9"}), {"make": "docker"}),
+             {"product": "llama.cpp", "models": ["a"]}),
+            ('model "qwen9" is not on this server: docker model pull qwen9', ("model_not_found", {"model": "qwen9"}), {"product": "docker"}),
             ('model "qwen9" is not on this server', ("model_not_found", {"model": "qwen9"}), {}),
-            ('model "$(reboot)" is not on this server: ollama pull <model>', ("model_not_found", {"model": "$(reboot)"}), {"make": "ollama"}),
-            ('model "-f" is not on this server: ollama pull <model>', ("model_not_found", {"model": "-f"}), {"make": "ollama"}),
-            ("no model loaded in LM Studio: lms load <model>", ("model_not_loaded",), {"make": "lmstudio"}),
-            ("no model loaded in llama.cpp: restart llama-server without --no-models-autoload", ("model_not_loaded",), {"make": "llama.cpp"}),
+            ('model "$(reboot)" is not on this server: ollama pull <model>', ("model_not_found", {"model": "$(reboot)"}), {"product": "ollama"}),
+            ('model "-f" is not on this server: ollama pull <model>', ("model_not_found", {"model": "-f"}), {"product": "ollama"}),
+            ("no model loaded in LM Studio: lms load <model>", ("model_not_loaded",), {"product": "lmstudio"}),
+            ("no model loaded in llama.cpp: restart llama-server without --no-models-autoload", ("model_not_loaded",), {"product": "llama.cpp"}),
             ("no model loaded in http://h/v1: load one", ("model_not_loaded", {}, "load one"), {}),
             ("no model server at http://h/v1 (connection refused): start it (ollama serve), or set the URL (--url or MM_URL)",
-             ("refused",), {"make": "ollama"}),
+             ("refused",), {"product": "ollama"}),
             ("http://h/v1 wants an API key (401): set MM_API_KEY or model.apiKey", ("auth", {}, "key sk-12345678", 401), {}),
             ("http://h/v1 does not take the API key (403): set MM_API_KEY or model.apiKey", ("auth", {}, "", 403), {"has_key": True}),
             ("the model's chat template refused the conversation: roles must alternate.",
@@ -259,7 +259,7 @@ class Lines(unittest.TestCase):
                  "sk-abcdefgh12 and api_key=qwertz99, \"api-key\": \"asdfgh77\" password: hunter33 Authorization: Token hunter44 " + "x" * 9999)
         for kind in failures.RULES:
             with self.subTest(kind):
-                found = self.line(kind, {"model": "sekret-key-1\n" + "m" * 999}, words, 401, make="ollama", secrets=("sekret-key-1", "sek%72et+1"),
+                found = self.line(kind, {"model": "sekret-key-1\n" + "m" * 999}, words, 401, product="ollama", secrets=("sekret-key-1", "sek%72et+1"),
                                   models=["sekret-key-1", "n" * 999])
                 self.assertTrue(found.isprintable(), found)
                 self.assertLess(len(found), 600)
@@ -286,8 +286,8 @@ class TheTable(unittest.TestCase):
         with open(os.path.join(support.PROJECT, "docs", "errors.md"), encoding="utf-8") as file:
             text = file.read()
         rows = re.findall(r"^\| (.+?) \| `(.+?)` \| (.+?) \| (.+?) \| (.+?) \|$", text, re.MULTILINE)
-        code = [(make.title, make.start, f"`{make.larger_window}`" if make.larger_window else "–",
-                 f"`{make.pull % '<model>'}`" if make.pull else "–", make.tools) for make in makes.MAKES]
+        code = [(product.title, product.start, f"`{product.larger_window}`" if product.larger_window else "–",
+                 f"`{product.pull % '<model>'}`" if product.pull else "–", product.tools) for product in known_servers.PRODUCTS]
         self.assertEqual(code, rows)
 
 

@@ -26,7 +26,7 @@ from mm.model.http import ModelError
 from tests import support
 from tests.fakes.model_server import ModelServer
 from tests.model import streams
-from tests.model.test_dialects import CALLS, PROSE, THOUGHTS, TOOLS, delta
+from tests.model.test_text_calls import CALLS, PROSE, THOUGHTS, TOOLS, delta
 
 SEED, OVER_HTTP = 4, 100
 VARIANTS, TEXTS = (1_000, 100) if support.SHORTEST else (4_000, 300) if support.SHORT else (20_000, 1_500)

@@ -11,6 +11,7 @@ from mm.cancel import Cancel, Cancelled
 from mm.events import Text
 from mm.model import chat, retries
 from mm.model.chat import ModelError
+from mm.model.learned import Learned
 from tests.fakes.model_server import ModelServer
 from tests.model import streams
 
@@ -26,10 +27,13 @@ def refusal(status, message, **headers):
     return [{"status": status, "body": {"error": {"message": message}}, "headers": headers}]
 
 
-def ask(server, cancel=None, messages=(QUESTION,), told=None, tools=(), **more) -> list:
+def ask(server, cancel=None, messages=(QUESTION,), told=None, tools=(), learned=None, **more) -> list:
     asked = streams.server(getattr(server, "url", server), **more)
+    if isinstance(server, ModelServer):
+        learned = vars(server).setdefault("learned", Learned())
     listener = chat.Listener(log=(told if told is not None else []).append)
-    return list(chat.complete(asked, list(messages), list(tools), cancel or Cancel(), listener=listener))
+    return list(chat.complete(asked, list(messages), list(tools), cancel or Cancel(), listener=listener,
+                              learned=learned))
 
 
 class Schedule(unittest.TestCase):
@@ -115,7 +119,7 @@ class Again(unittest.TestCase):
             told = []
             with self.subTest(words), ModelServer(steps, GOOD) as server:
                 self.assertIn(Text("hi"), ask(server, told=told))
-                self.assertEqual([f"the model server at {server.url} {words}; the second try went well"], told)
+                self.assertEqual([f"the model server at {server.url} {words}; the second try succeeded"], told)
                 server.script(steps)
                 with self.assertRaises(ModelError) as caught:
                     ask(server, told=told)
@@ -155,10 +159,11 @@ class Again(unittest.TestCase):
             told = []
             with self.subTest(wrong), ModelServer(wrong, GOOD) as server:
                 base = server.url[:-len("/v1")]
+                learned = Learned()
                 for _ in range(2):
-                    self.assertIn(Text("hi"), ask(base, told=told))
+                    self.assertIn(Text("hi"), ask(base, told=told, learned=learned))
                 self.assertEqual(["/chat/completions", "/v1/chat/completions", "/v1/chat/completions"], [each.path for each in server.requests])
-                self.assertEqual([f"{base} answers at {server.url}: from now on it is asked there"], told)
+                self.assertEqual([f"{base} answers at {server.url}: it is asked there from now on"], told)
 
     def test_a_base_url_that_is_wrong_is_the_one_that_is_named(self):
         with ModelServer([{"status": 404, "body": "404 page not found"}]) as server:
@@ -206,7 +211,7 @@ class Mending(unittest.TestCase):
             with self.subTest(name, messages=messages):
                 bodies = self.sent(steps, messages, told)
                 self.assertEqual([messages, expected, expected], [body["messages"] for body in bodies])
-                self.assertRegex("\n".join(told), r"^http://\S+ takes requests %s: from now on they are sent so$" % name.replace("{}", r"\{\}"))
+                self.assertRegex("\n".join(told), r"^http://\S+ accepts requests only %s: they are sent that way from now on$" % name.replace("{}", r"\{\}"))
 
     def test_two_mendings_one_after_the_other(self):
         with ModelServer(refusal(422, "stream_options: extra fields not permitted"), refusal(400, "System role not supported"), GOOD) as server:
@@ -224,8 +229,8 @@ class Mending(unittest.TestCase):
 
     def test_only_llama_cpp_is_asked_for_the_progress(self):
         with ModelServer(GOOD) as server:
-            for make in ("llama.cpp", "vllm", None):
-                ask(server, make=make)
+            for product in ("llama.cpp", "vllm", None):
+                ask(server, product=product)
             self.assertEqual([True, None, None], [each.body.get("return_progress") for each in server.requests])
 
     def test_no_tools_are_no_field(self):
@@ -241,10 +246,11 @@ class Schemas(unittest.TestCase):
 
     def asked(self, *answers, tools):
         """(the names of the tools in each request, what the user has to know) of two requests."""
-        noticed = []
+        noticed, learned = [], Learned()
         with ModelServer(*answers, GOOD) as server:
             for _ in range(2):
-                list(chat.complete(streams.server(server.url), [QUESTION], tools, Cancel(), listener=chat.Listener([].append, noticed.append)))
+                list(chat.complete(streams.server(server.url), [QUESTION], tools, Cancel(), None, chat.Listener([].append, noticed.append),
+                                   learned))
             sent = [[tool["function"]["name"] for tool in each.body.get("tools", ())] for each in server.requests]
         return sent, noticed
 
@@ -287,10 +293,10 @@ class Models(unittest.TestCase):
             (("a",), None, "; it has: a; choose one with --model"),
             (None, "ollama", ": ollama pull qwen9"),
         ]
-        for models, make, expected in cases:
+        for models, product, expected in cases:
             with self.subTest(models), ModelServer(missing, models=models) as server:
                 with self.assertRaises(ModelError) as caught:
-                    ask(server, make=make, model="qwen9")
+                    ask(server, product=product, model="qwen9")
                 self.assertEqual('model "qwen9" is not on this server' + expected, str(caught.exception))
 
     def test_the_name_that_was_asked_for_stands_in_for_one_that_the_server_does_not_repeat(self):

@@ -9,12 +9,11 @@ import unittest
 
 from mm import log
 from mm.cancel import Cancel, Cancelled
-from mm.model import makes, question, window
-from mm.model.http import Server
+from mm.model import known_servers, probe, window
 from mm.model.failures import Overflow
-from mm.model.http import ModelError
-from mm.model.window import Window, probe
-from tests.fakes.makes import LM_STUDIO_UNKNOWN, NOT_FOUND, Pages
+from mm.model.http import ModelError, Server
+from mm.model.window import Window, ask_size
+from tests.fakes.products import LM_STUDIO_UNKNOWN, NOT_FOUND, Pages
 
 PROPS = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 2}
 LARGE = {"default_generation_settings": {"n_ctx": 20000}}
@@ -66,7 +65,7 @@ SERVERS = {
 
 
 def server_at(pages, path="/v1", model="m", key=None):
-    return Server(pages.root + path, model, key, {}, 0, None, None, {})
+    return Server(pages.root + path, model, key)
 
 
 class Probe(unittest.TestCase):
@@ -75,34 +74,34 @@ class Probe(unittest.TestCase):
             for name, (fake.pages, expected) in SERVERS.items():
                 for fake.otherwise in (NOT_FOUND, LM_STUDIO_UNKNOWN):
                     with self.subTest(name, otherwise=fake.otherwise[0]):
-                        self.assertEqual(probe(server_at(fake), Cancel())[0], expected)
+                        self.assertEqual(ask_size(server_at(fake), Cancel())[0], expected)
 
     def test_docker_s_own_paths(self):
         pages = {"/engines/v1/models": listed(), "/engines/_configure": [{"Model": "m", "Config": {"context-size": 4096}}]}
         for path, models in (("/engines/v1", "/engines/v1/models"), ("/engines/llama.cpp/v1", "/engines/llama.cpp/v1/models")):
             with self.subTest(path), Pages({models: pages["/engines/v1/models"], **pages}) as fake:
-                self.assertEqual(probe(server_at(fake, path), Cancel())[0], 4096)
+                self.assertEqual(ask_size(server_at(fake, path), Cancel())[0], 4096)
 
     def test_it_stops_at_the_first_answer_and_sends_the_key(self):
         with Pages({"/props": PROPS}) as fake:
-            probe(server_at(fake, key="secret-key"), Cancel())
+            ask_size(server_at(fake, key="secret-key"), Cancel())
         self.assertEqual(fake.asked, ["/props"])
         self.assertEqual(fake.headers[0]["Authorization"], "Bearer secret-key")
 
     def test_nobody_there(self):
         with socket.create_server(("127.0.0.1", 0)) as closed:
             port = closed.getsockname()[1]
-        self.assertEqual(probe(Server("http://127.0.0.1:%d/v1" % port, "m", None, {}, 0, None, None, {}), Cancel()), (0, None))
+        self.assertEqual(ask_size(Server("http://127.0.0.1:%d/v1" % port, "m"), Cancel()), (0, None))
 
     def test_a_server_that_says_nothing_is_given_up_and_a_cancel_comes_through_at_once(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            server = Server("http://127.0.0.1:%d/v1" % silent.getsockname()[1], "m", None, {}, 0, None, None, {})
+            server = Server("http://127.0.0.1:%d/v1" % silent.getsockname()[1], "m")
             cancel, begin = Cancel(), time.monotonic()
             threading.Timer(0.1, cancel.cancel).start()
             with self.assertRaises(Cancelled):
-                probe(server, cancel)
+                ask_size(server, cancel)
             self.assertLess(time.monotonic() - begin, 1)
-            self.assertIsNone(question.ask(server, "/props", Cancel(), seconds=0.1).value)
+            self.assertIsNone(probe.ask(server, "/props", Cancel(), seconds=0.1).value)
 
 
 TOO_LONG = ModelError("too long", "context_overflow", 400, numbers={"prompt": 9125, "window": 8192})
@@ -142,7 +141,7 @@ class TheWindow(unittest.TestCase):
 
     def test_the_probe_delays_nobody(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            server = Server("http://127.0.0.1:%d/v1" % silent.getsockname()[1], "m", None, {}, 0, None, None, {})
+            server = Server("http://127.0.0.1:%d/v1" % silent.getsockname()[1], "m")
             begin = time.monotonic()
             Window().look(server)
             self.assertLess(time.monotonic() - begin, 0.5)
@@ -172,7 +171,7 @@ class TheWindow(unittest.TestCase):
 
     def test_what_the_user_set_is_no_news(self):
         known = Window(4096)
-        known.look(Server("http://127.0.0.1:9/v1", "m", None, {}, 0, None, None, {}), answered=True)
+        known.look(Server("http://127.0.0.1:9/v1", "m"), answered=True)
         self.assertEqual(known.news(), [])
 
     def test_the_news_wait_for_a_probe_that_runs_and_not_for_long(self):
@@ -184,14 +183,14 @@ class TheWindow(unittest.TestCase):
                 self.assertLess(time.monotonic() - begin, window.NEWS_SECONDS + 0.3)
 
     def test_the_way_out_is_that_of_the_make(self):
-        ways = {make.key: make.larger_window and make.larger_window.replace("<model>", "m") for make in makes.MAKES}
-        several = " or ".join(make.larger_window for make in makes.MAKES[:3])
+        ways = {product.key: product.larger_window and product.larger_window.replace("<model>", "m") for product in known_servers.PRODUCTS}
+        several = " or ".join(product.larger_window for product in known_servers.PRODUCTS[:3])
         cases = (  # what is known of it, the port, what the probe saw
             ("ollama", 1, None, ways["ollama"]), (None, 1, "lmstudio", ways["lmstudio"]), ("docker", 8080, "ollama", ways["docker"]),
             (None, 8000, None, "vllm serve m --max-model-len 32768"), (None, 1, None, several), ("mlx-lm", 1, None, window.NO_WAY_OUT))
-        for make, port, seen, expected in cases:
-            with self.subTest((make, port, seen)):
-                server = Server("http://127.0.0.1:%d/v1" % port, "m", None, {}, 0, None, None, {}, make)
+        for product, port, seen, expected in cases:
+            with self.subTest((product, port, seen)):
+                server = Server("http://127.0.0.1:%d/v1" % port, "m", product=product)
                 self.assertEqual(window.way_out(server, seen), expected)
 
     def test_a_refusal_teaches(self):

@@ -11,7 +11,7 @@
     Gemma            <|tool_call>call:NAME{k:<|"|>v<|"|>}<tool_call|>, or Python in a fence named tool_code
     LM Studio        [TOOL_REQUEST]{…}[END_TOOL_REQUEST]
 
-Each is a generator as mm.model.markup describes them, which begins behind its opener and returns [(name, arguments)].
+Each is a generator as mm.model.text_calls.scanner describes them, which begins behind its opener and returns [(name, arguments)].
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import json
 import re
 
 from mm.events import Text, Thought
-from mm.model import headless
-from mm.model.markup import (Disproved, Source, before, calls_in, decoded, is_next, json_value, name, needed, one_of, raw_value,
+from mm.model.text_calls import headless
+from mm.model.text_calls.scanner import (Disproved, Source, before, calls_in, decoded, is_next, json_value, name, needed, one_of, raw_value,
                              space, until)
-from mm.model.openers import DEEPSEEK, DSML, HEADERS, RECIPIENTS, deepseek, dsml
+from mm.model.text_calls.openers import DEEPSEEK, DSML, HEADERS, RECIPIENTS, deepseek, dsml
 
 def _any(*literals: str):
     return re.compile("|".join(map(re.escape, literals)))

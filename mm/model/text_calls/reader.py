@@ -15,8 +15,8 @@ import re
 from collections import namedtuple
 
 from mm.events import Text, Thought
-from mm.model.fences import Lines
-from mm.model.openers import (AT_LINE, AT_LINE_PREFIXES, HARMONY, HARMONY_ENDS, HEADERS, IN_LINE, IN_LINE_PREFIXES, LONE_ENDS,
+from mm.model.text_calls.lines import Lines
+from mm.model.text_calls.openers import (AT_LINE, AT_LINE_PREFIXES, HARMONY, HARMONY_ENDS, HEADERS, IN_LINE, IN_LINE_PREFIXES, LONE_ENDS,
                               LONGEST, START_PREFIXES, THINK, prefixes)
 
 # All that this answer has said as Text until now was reasoning: its beginning was left to the model's template.
@@ -243,14 +243,14 @@ class Reader:
         return at + len(opener)
 
     def _reading(self, opener: str):
-        from mm.model import dialects, markup
+        from mm.model.text_calls import formats, scanner
 
-        self._source = self._source or markup.Source(markup.Tools(self._tools))
+        self._source = self._source or scanner.Source(scanner.Tools(self._tools))
         self._source.name = ""
-        return dialects.read(self._source, opener)
+        return formats.read(self._source, opener)
 
     def _read_call(self, text: str, at: int, ended: bool):
-        from mm.model.markup import Disproved
+        from mm.model.text_calls.scanner import Disproved
 
         source = self._source
         source.text, source.at, source.ended = text, at, ended
@@ -291,7 +291,7 @@ class Reader:
         return source.at
 
     def _take_messages(self, found, raw: str) -> None:
-        """Says the messages of gpt-oss that came without their tokens, found as mm.model.headless.Messages."""
+        """Says the messages of gpt-oss that came without their tokens, found as mm.model.text_calls.headless.Messages."""
         gap = self._gap
         if found.said or found.calls is None:
             self._leave_gap(gap)

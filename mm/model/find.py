@@ -19,22 +19,22 @@ from collections import namedtuple
 
 from mm.cancel import Cancel, Cancelled
 from mm.errors import UserError
-from mm.model import http, makes, question, refusal
+from mm.model import http, known_servers, probe, refusal
 from mm.model.http import ModelError, Server
+from mm.model.probe import at, listed, root_of
 from mm.wire.cancellable_socket import look_up
-from mm.model.question import at, listed, root_of
 
 # What is asked for where neither the user nor the server names a model. Servers with one model ignore the name.
 ANY_MODEL = "default"
 
 # For the search: a place that does not accept a connection in the first time, or does not list its models in the second
 # (unless find is given another), is no server.
-CONNECT_SECONDS, LIST_SECONDS = 0.2, question.QUESTION_SECONDS
+CONNECT_SECONDS, LIST_SECONDS = 0.2, probe.QUESTION_SECONDS
 
 # A server that the user has set may be busy with an answer and list its models late: then mm just asks it.
 _SET_SECONDS = 10
 # What is only of use and not needed is waited for so long.
-_MAKE_SECONDS = 1
+_PRODUCT_SECONDS = 1
 
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 
@@ -53,13 +53,14 @@ NO_MODEL = "the server at %s has no model that can chat%s"
 TOO_SLOW = "%s accepts connections and did not list its models in %g s (--url %s asks it all the same)"
 NOT_NEAR = "%s is not used: %s is neither this machine nor in a private network (MM_URL or --url sets it)"
 
-# A place to look at. `origin` is the variable that named it, None for a usual port; `make` the key of the make there.
-Place = namedtuple("Place", "url origin make")
-# What was found. `origin` as above, SET where the user has set the URL; `line`: for the log, "" where mm has chosen nothing;
+# A place to look at. `origin` is the variable that named it, None for a usual port; `product` the key of what runs there.
+Place = namedtuple("Place", "url origin product")
+Place.__new__.__defaults__ = (None, None)
+# What was found. `origin` as above, SET where the user has set the URL, DEMO for the built-in script; `line`: for the log, "" where mm has chosen nothing;
 # `notes`: the lines about places that have something to do with a model server and cannot be used.
 Found = namedtuple("Found", "server origin line notes")
 Found.__new__.__defaults__ = ("", ())
-SET = "set"
+SET, DEMO = "set", "demo"
 
 # What is at a place.
 NOBODY, FAR, SLOW, OTHER, LOCKED, EMPTY, GOOD = "nobody", "far", "slow", "other", "locked", "empty", "good"
@@ -75,11 +76,11 @@ class Sighting:
     def __init__(self, place: Place, seconds: float):
         self.place, self.seconds = place, seconds
         self.state = NOBODY
-        self.listing, self.models, self.make = None, (), None
+        self.listing, self.models, self.product = None, (), None
         self.done = threading.Event()
 
 
-def find(config, environ, cancel: Cancel, places=None, seconds: float = LIST_SECONDS) -> Found:
+def find_server(config, environ, cancel: Cancel, places=None, seconds: float = LIST_SECONDS) -> Found:
     """The server to ask, with the model. `places`: where to look instead of places_of(environ); `seconds`: for a list of models.
 
     Raises UserError, one line with what to do, where there is none, and Cancelled. A URL that is set counts alone.
@@ -94,19 +95,28 @@ def find(config, environ, cancel: Cancel, places=None, seconds: float = LIST_SEC
     passed_over = [line for line in map(_told, sightings) if line]
     if best is None:
         raise _nothing(sightings)
-    server = _with_model(server._replace(url=best.place.url, make=best.make), best.models, best.listing, cancel)
-    title = makes.of_key(best.make).title if best.make else "a server"
+    server = _with_model(server._replace(url=best.place.url, product=best.product), best.models, best.listing, cancel)
+    title = known_servers.of_key(best.product).title if best.product else "a server"
     line = FOUND % (among(server.model, best.models), "%s at %s" % (title, http.shown(server.url)), " or --url URL")
     return Found(server, best.place.origin, line, tuple(passed_over))
+
+
+def locate(config, demo: bool, cancel: Cancel, environ=os.environ, places=None) -> Found:
+    """The model server, or with `demo` the built-in script's. Raises UserError if none answers, and Cancelled."""
+    if not demo:
+        return find_server(config, environ, cancel, places)
+    from mm.model import demo as script
+
+    return Found(Server(script.start().url, script.MODEL), DEMO)
 
 
 def places_of(environ) -> tuple:
     """The places to look at, in their order."""
     places = [Place(_openai_url(environ), "OPENAI_BASE_URL", None), Place(_ollama_url(environ), "OLLAMA_HOST", "ollama")]
-    for make in makes.MAKES:
-        places.append(Place(make.url, None, make.key))
-        if make.key == "docker" and any(map(os.path.exists, _CONTAINER_MARKS)):
-            places.append(Place(_DOCKER_INSIDE, None, make.key))
+    for product in known_servers.PRODUCTS:
+        places.append(Place(product.url, None, product.key))
+        if product.key == "docker" and any(map(os.path.exists, _CONTAINER_MARKS)):
+            places.append(Place(_DOCKER_INSIDE, None, product.key))
     unique = {}
     for place in places:
         unique.setdefault(place.url, place)
@@ -162,7 +172,7 @@ def _look(sighting: Sighting, server: Server, over: Cancel) -> None:
             return
         _connect(addresses)
         sighting.state, begin = SLOW, time.monotonic()
-        said = question.ask(server._replace(url=url), "/models", over, seconds=sighting.seconds)
+        said = probe.ask(server._replace(url=url), "/models", over, seconds=sighting.seconds)
         if said.status:
             _judge(sighting, said, server.model)
         elif time.monotonic() - begin < sighting.seconds / 2:
@@ -184,9 +194,9 @@ def _judge(sighting: Sighting, said, wanted) -> None:
         sighting.state = GOOD  # the request itself waits until the model is there
     else:
         sighting.state = OTHER
-    # A usual port alone tells nothing where several makes share it.
-    make = makes.of_models(said.value, said.software) or makes.alone_at(place.make)
-    sighting.listing, sighting.models, sighting.make = said.value, tuple(names or ()), make and make.key
+    # A usual port alone tells nothing where several products share it.
+    product = known_servers.of_models(said.value, said.software) or known_servers.alone_at(place.product)
+    sighting.listing, sighting.models, sighting.product = said.value, tuple(names or ()), product and product.key
 
 
 def names_in(listing):
@@ -201,24 +211,24 @@ def names_in(listing):
 
 
 def _set(server: Server, cancel: Cancel) -> Found:
-    """The server that the user has set: taken as it is, and asked for its models, which also tell of what make it is."""
+    """The server that the user has set: taken as it is, and asked for its models, which also tell which product it is."""
     if server.model:
-        return Found(server._replace(make=_make_of(server, cancel)), SET)
-    said = question.ask(server, "/models", cancel, seconds=_SET_SECONDS)
-    names, make = names_in(said.value) or (), makes.of_models(said.value, said.software)
-    server = _with_model(server._replace(make=make and make.key), names, said.value, cancel)
+        return Found(server._replace(product=_product_of(server, cancel)), SET)
+    said = probe.ask(server, "/models", cancel, seconds=_SET_SECONDS)
+    names, product = names_in(said.value) or (), known_servers.of_models(said.value, said.software)
+    server = _with_model(server._replace(product=product and product.key), names, said.value, cancel)
     line = FOUND % (among(server.model, names), http.shown(server.url), "")
     return Found(server, SET, line if len(names) > 1 else "")
 
 
-def _make_of(server: Server, cancel: Cancel):
-    """The key of the server's make, as far as it tells at once: its answers must not wait for it."""
+def _product_of(server: Server, cancel: Cancel):
+    """The key of the server's product, as far as it tells at once: its answers must not wait for it."""
     try:
-        said = question.ask(server, "/models", cancel, seconds=_MAKE_SECONDS)
+        said = probe.ask(server, "/models", cancel, seconds=_PRODUCT_SECONDS)
     except ModelError:
         return None  # the completion will tell better what is wrong
-    make = makes.of_models(said.value, said.software)
-    return make and make.key
+    product = known_servers.of_models(said.value, said.software)
+    return product and product.key
 
 
 def _with_model(server: Server, names, listing, cancel: Cancel) -> Server:
@@ -241,21 +251,21 @@ def among(model: str, names) -> str:
 
 
 def loaded_models(server: Server, listing, cancel: Cancel) -> list:
-    """The names of the models that the server has in its memory, as far as it says so in the way of its make."""
+    """The names of the models that the server has in its memory, as far as it says so in the way of its product."""
     entries = listed(at(listing, "data"))
     if any(at(each, "status", "value") for each in entries):  # llama.cpp as a router
         return [at(each, "id") for each in entries if at(each, "status", "value") == "loaded"]
     root, loaded = server._replace(url=root_of(server.url)), []
     try:
-        if server.make in ("ollama", None):
-            for each in listed(at(question.ask(root, "/api/ps", cancel).value, "models")):
+        if server.product in ("ollama", None):
+            for each in listed(at(probe.ask(root, "/api/ps", cancel).value, "models")):
                 loaded += [at(each, "name"), at(each, "model")]
-        if server.make in ("lmstudio", None) and not loaded:
-            for each in listed(at(question.ask(root, "/api/v1/models", cancel).value, "models")):
+        if server.product in ("lmstudio", None) and not loaded:
+            for each in listed(at(probe.ask(root, "/api/v1/models", cancel).value, "models")):
                 instances = listed(at(each, "loaded_instances"))
                 loaded += [at(each, "key"), *(at(instance, "id") for instance in instances)] if instances else []
             if not loaded:
-                entries = listed(at(question.ask(root, "/api/v0/models", cancel).value, "data"))
+                entries = listed(at(probe.ask(root, "/api/v0/models", cancel).value, "data"))
                 loaded = [at(each, "id") for each in entries if at(each, "state") == "loaded"]
     except ModelError:
         pass  # gone
@@ -272,7 +282,7 @@ def _told(sighting: Sighting) -> str | None:
     if sighting.state == LOCKED:
         return WANTS_KEY % (url, url)
     if sighting.state == EMPTY:
-        return NO_MODEL % (url, _first_model(makes.of_key(sighting.make)))
+        return NO_MODEL % (url, _first_model(known_servers.of_key(sighting.product)))
     if sighting.state == SLOW:
         return TOO_SLOW % (url, sighting.seconds, url)
     if sighting.state == FAR:
@@ -280,11 +290,11 @@ def _told(sighting: Sighting) -> str | None:
     return None
 
 
-def _first_model(make) -> str:
-    """How a server of this make, which has no model, gets one."""
-    if make and make.pull:
-        return ": " + make.pull % makes.FIRST_MODEL[make.key]
-    return ": restart it with one (%s)" % make.start if make else ""
+def _first_model(product) -> str:
+    """How a server of this product, which has no model, gets one."""
+    if product and product.pull:
+        return ": " + product.pull % known_servers.FIRST_MODEL[product.key]
+    return ": restart it with one (%s)" % product.start if product else ""
 
 
 def _nothing(sightings) -> UserError:
@@ -294,7 +304,7 @@ def _nothing(sightings) -> UserError:
         return UserError("; ".join(line for _, line in lines))
     looked_at = (urllib.parse.urlsplit(each.place.url).netloc for each in sightings if each.state != FAR)
     ports = ", ".join(dict.fromkeys(name.replace("127.0.0.1", "") for name in looked_at))
-    ways = " | ".join(make.start for make in makes.MAKES[:3])
+    ways = " | ".join(product.start for product in known_servers.PRODUCTS[:3])
     return NothingRuns(NONE_RUNS % (ports, ways, "".join("; " + line for _, line in lines)))
 
 

@@ -13,8 +13,8 @@ import re
 from collections import namedtuple
 
 from mm.events import Text, Thought
-from mm.model.markup import Disproved, Source, before, is_next, json_value, needed, one_of, space, until
-from mm.model.openers import RECIPIENTS
+from mm.model.text_calls.scanner import Disproved, Source, before, is_next, json_value, needed, one_of, space, until
+from mm.model.text_calls.openers import RECIPIENTS
 
 # The messages before a call or the final answer. `said`: [(Text or Thought, text)]; `length`: the characters that they take;
 # `calls`: [(name, arguments)], None if the final answer follows.

@@ -1,6 +1,6 @@
 """What may begin something in the text of an answer that is not meant for the user (pure): calls, reasoning, messages.
 
-These are all that a plain answer needs. How a call is read (mm.model.dialects) is loaded when the first of them has come.
+These are all that a plain answer needs. How a call is read (mm.model.text_calls.formats) is loaded when the first of them has come.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def dsml(what: str, slash: str = "") -> tuple:
     return tuple("<%s%sDSML%s%s" % (slash, bar, bar, what) for bar in _BARS)
 
 
-# What is left of gpt-oss's headers without their tokens (mm.model.headless): where an answer begins, and where a line does.
+# What is left of gpt-oss's headers without their tokens (mm.model.text_calls.headless): where an answer begins, and where a line does.
 HEADERS = ("analysis", "commentary", "assistant")
 RECIPIENTS = ("commentary to=", "assistantcommentary to=", "assistant to=", "analysis to=", "assistantanalysis to=")
 # Of these only the beginning of a line counts; the others are made of tokens that no text has.

@@ -10,7 +10,7 @@ import re
 
 from mm.model.answer import REASONING
 
-# The mendings, as they are told: requests are taken ….
+# The fixes, as they are told: requests are taken ….
 NO_STREAM_OPTIONS = "without stream_options"
 NO_REASONING = "without reasoning"
 VALID_ARGUMENTS = "with {} for arguments that are no JSON"
@@ -30,15 +30,15 @@ _MOST_ALONE = 4
 _NO_SYSTEM_ROLE = re.compile(r"system.{0,40}not support|only user", re.IGNORECASE)
 
 
-def mended(body: dict, mendings) -> dict:
-    """The body with these mendings; the same object where there is nothing to do."""
+def fixed(body: dict, fixes) -> dict:
+    """The body with these fixes; the same object where there is nothing to do."""
     changed = dict(body)
-    if NO_STREAM_OPTIONS in mendings:
+    if NO_STREAM_OPTIONS in fixes:
         changed.pop("stream_options", None)
     for name, change in _CHANGES:
-        if name in mendings:
+        if name in fixes:
             changed["messages"] = change(changed["messages"])
-    left_out = set(filter(None, map(server_left_out, mendings)))
+    left_out = set(filter(None, map(server_left_out, fixes)))
     if left_out and "tools" in changed:
         changed["tools"] = [tool for tool in changed["tools"] if mcp_server(tool) not in left_out]
         if not changed["tools"]:
@@ -47,7 +47,7 @@ def mended(body: dict, mendings) -> dict:
 
 
 def wanted(problem, body: dict, extra: dict) -> list:
-    """The mendings that may help against a ModelError, the one to try first in front. `extra`: what the user has set stays."""
+    """The fixes that may help against a ModelError, the one to try first in front. `extra`: what the user has set stays."""
     if problem.kind == "bad_request" and problem.status in (400, 422):
         field = problem.numbers.get("field")
         if field == "stream_options":
@@ -59,7 +59,7 @@ def wanted(problem, body: dict, extra: dict) -> list:
 
 
 def without_servers(problem, body: dict) -> list:
-    """The mendings, a tuple a try, that may help against a schema that the server cannot take: those of the MCP server that its
+    """The fixes, a tuple a try, that may help against a schema that the server cannot take: those of the MCP server that its
     words name, else of each in turn, and at last of all of them."""
     tools = {}
     for tool in body.get("tools") or ():
@@ -71,9 +71,9 @@ def without_servers(problem, body: dict) -> list:
     return alone + [tuple(names)] if len(names) > 1 else alone
 
 
-def server_left_out(mending: str) -> str:
+def server_left_out(fix: str) -> str:
     """The MCP server whose tools a mending leaves out; "" for any other mending."""
-    return mending[len(NO_TOOLS_OF):] if mending.startswith(NO_TOOLS_OF) else ""
+    return fix[len(NO_TOOLS_OF):] if fix.startswith(NO_TOOLS_OF) else ""
 
 
 def mcp_server(tool: dict):

@@ -12,7 +12,7 @@ import time
 import unittest
 
 from mm.events import Text, Thought
-from mm.model import dialects, openers
+from mm.model.text_calls import formats, openers
 from mm.model.answer import Answer, Finish, Misread, ToolCall
 from tests import support
 from tests.model import streams
@@ -292,12 +292,13 @@ def called(calls) -> list:
 class Formats(unittest.TestCase):
     def test_each_opener_has_its_format_and_none_is_loaded_before_it_comes(self):
         others = {*openers.THINK, *openers.LONE_ENDS, *openers.HARMONY_ENDS}
-        self.assertEqual({*openers.AT_LINE, *openers.HEADERS} - others | {""}, set(dialects.FORMATS))
+        self.assertEqual({*openers.AT_LINE, *openers.HEADERS} - others | {""}, set(formats.FORMATS))
         code = ("import sys; from mm.model.answer import Answer; answer = Answer([{'function': {'name': 'bash'}}])\n"
                 "for text in ('Plain `x` <b> [1]', '<think>a</think>b'): answer.take({'choices': [{'delta': {'content': text}}]})\n"
                 "answer.end(); print(*sorted(name for name in sys.modules if name.startswith('mm.model.')))")
         done = subprocess.run([sys.executable, "-c", code], cwd=support.PROJECT, stdout=subprocess.PIPE, check=True)
-        self.assertEqual(b"mm.model.answer mm.model.fences mm.model.leaks mm.model.openers mm.model.refusal", done.stdout.strip())
+        self.assertEqual(b"mm.model.answer mm.model.refusal mm.model.text_calls mm.model.text_calls.lines "
+                         b"mm.model.text_calls.openers mm.model.text_calls.reader", done.stdout.strip())
 
     def test_each_call_is_found_in_each_cut(self):
         for what, text, left, calls in CALLS:

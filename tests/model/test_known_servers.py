@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import unittest
 
-from mm.model import makes
+from mm.model import known_servers
 
 
 def listing(**model) -> dict:
     return {"object": "list", "data": [dict(model, object="model")]}
 
 
-def key(make):
-    return make and make.key
+def key(product):
+    return product and product.key
 
 
 class Makes(unittest.TestCase):
     def test_by_its_usual_address(self):
         cases = [
-            *((make.url, make.key) for make in makes.MAKES if make.key not in ("mlx-lm", "llama-cpp-python")),
+            *((product.url, product.key) for product in known_servers.PRODUCTS if product.key not in ("mlx-lm", "llama-cpp-python")),
             ("http://127.0.0.1:8080", "llama.cpp"),
             ("http://gpu-box:11434/v1", "ollama"),
             ("http://127.0.0.1:9999/engines/v1", "docker"),
@@ -33,7 +33,7 @@ class Makes(unittest.TestCase):
         ]
         for url, expected in cases:
             with self.subTest(url):
-                self.assertEqual(expected, key(makes.of_url(url)))
+                self.assertEqual(expected, key(known_servers.of_url(url)))
 
     def test_by_its_list_of_models(self):
         cases = [
@@ -54,32 +54,32 @@ class Makes(unittest.TestCase):
         ]
         for expected, answer, header in cases:
             with self.subTest(answer=answer, header=header):
-                self.assertEqual(expected, key(makes.of_models(answer, header)))
+                self.assertEqual(expected, key(known_servers.of_models(answer, header)))
 
     def test_each_has_its_commands(self):
-        self.assertEqual(len(makes.MAKES), len({make.key for make in makes.MAKES}))
-        for make in makes.MAKES:
-            with self.subTest(make.key):
-                self.assertIs(make, makes.of_key(make.key))
-                self.assertTrue(make.title and make.start and make.tools)
-                self.assertRegex(make.url, r"^http://127\.0\.0\.1:\d+(/engines)?/v1$")
-                self.assertTrue(make.pull is None or make.pull % "x" != make.pull)
+        self.assertEqual(len(known_servers.PRODUCTS), len({product.key for product in known_servers.PRODUCTS}))
+        for product in known_servers.PRODUCTS:
+            with self.subTest(product.key):
+                self.assertIs(product, known_servers.of_key(product.key))
+                self.assertTrue(product.title and product.start and product.tools)
+                self.assertRegex(product.url, r"^http://127\.0\.0\.1:\d+(/engines)?/v1$")
+                self.assertTrue(product.pull is None or product.pull % "x" != product.pull)
                 # A newcomer is told the whole way: with the model, and with what tools and a window for agents need.
-                if make.pull:
-                    self.assertIn(make.pull % makes.FIRST_MODEL[make.key], make.first)
-                self.assertNotIn("<", make.first or "")
-                self.assertEqual(make.first is None, make.key == "llama-cpp-python")
-        self.assertIsNone(makes.of_key(None))
+                if product.pull:
+                    self.assertIn(product.pull % known_servers.FIRST_MODEL[product.key], product.first)
+                self.assertNotIn("<", product.first or "")
+                self.assertEqual(product.first is None, product.key == "llama-cpp-python")
+        self.assertIsNone(known_servers.of_key(None))
 
     def test_which_have_a_port_of_their_own(self):
-        self.assertEqual([make.key for make in makes.MAKES if makes.alone_at(make.key)], ["ollama", "lmstudio", "docker", "sglang"])
-        self.assertIsNone(makes.alone_at(None))
+        self.assertEqual([product.key for product in known_servers.PRODUCTS if known_servers.alone_at(product.key)], ["ollama", "lmstudio", "docker", "sglang"])
+        self.assertIsNone(known_servers.alone_at(None))
 
     def test_a_name_stands_in_a_command_only_where_it_is_plain(self):
         for name, expected in (("qwen/qwen3-8b", "load qwen/qwen3-8b"), ("a b", "load <model>"), ("$(reboot)", "load <model>"),
                                ("-x", "load <model>"), ("a\nb", "load <model>"), ("", "load <model>"), (None, "load <model>")):
             with self.subTest(name):
-                self.assertEqual(makes.with_model("load <model>", name), expected)
+                self.assertEqual(known_servers.with_model("load <model>", name), expected)
 
 
 if __name__ == "__main__":

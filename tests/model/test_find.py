@@ -11,17 +11,17 @@ from collections import namedtuple
 
 from mm.cancel import Cancel, Cancelled
 from mm.errors import UserError
-from mm.model import makes, servers
+from mm.model import known_servers, find
 from mm.model.http import ModelError, Server
-from mm.model.servers import Place
-from tests.fakes import makes as fakes
-from tests.fakes.makes import Pages
+from mm.model.find import Place
+from tests.fakes import products as fakes
+from tests.fakes.products import Pages
 from tests.fakes.model_server import ModelServer
 
 Config = namedtuple("Config", "model_url model_name model_api_key model_headers model_timeout model_temperature model_max_tokens "
                               "model_extra")
 UNSET = Config(None, None, None, {}, 0, None, None, {})
-NO_SERVER = Server(None, None, None, {}, 0, None, None, {})
+NO_SERVER = Server(None)
 
 # Pages of programs that are no model servers, or of nobody that can be used.
 WEB_PAGE = {"/v1/models": (200, "<html>Jenkins</html>")}, (200, "<html>"), ""
@@ -45,7 +45,7 @@ class Around(unittest.TestCase):
         with contextlib.ExitStack() as stack:
             running = [each and stack.enter_context(Pages(*each, **more)) for each in fakes_]
             urls = [each.url if each else closed_url() for each in running]
-            return servers.find(config, {}, cancel or Cancel(), [Place(url, None, None) for url in urls]), urls
+            return find.find_server(config, {}, cancel or Cancel(), [Place(url) for url in urls]), urls
 
 
 class TheOrder(Around):
@@ -67,13 +67,13 @@ class TheOrder(Around):
                            ("docker", fakes.docker()), ("vllm", fakes.vllm()), ("llama-cpp-python", fakes.llama_cpp_python())):
             with self.subTest(key):
                 found, urls = self.around(pages)
-                self.assertEqual((found.server.make, found.server.model), (key, "m"))
+                self.assertEqual((found.server.product, found.server.model), (key, "m"))
                 self.assertEqual(found.line, "model: m · %s at %s · another one: --model NAME or --url URL"
-                                 % (makes.of_key(key).title, urls[0]))
+                                 % (known_servers.of_key(key).title, urls[0]))
 
     def test_a_model_that_loads_is_asked_for_by_any_name(self):
         found, _ = self.around(LOADING)
-        self.assertEqual((found.server.model, found.server.make), (servers.ANY_MODEL, "llama.cpp"))
+        self.assertEqual((found.server.model, found.server.product), (find.ANY_MODEL, "llama.cpp"))
 
     def test_what_is_passed_over_is_told(self):
         found, urls = self.around(LOCKED, fakes.ollama([]), WEB_PAGE, fakes.vllm())
@@ -84,7 +84,7 @@ class TheOrder(Around):
     def test_no_key_and_no_headers_go_to_a_server_that_was_found(self):
         config = UNSET._replace(model_api_key="secret-key", model_headers={"X-Secret": "secret"}, model_temperature=0.5, model_timeout=7)
         with Pages(*fakes.ollama(["a", "b"])) as fake:
-            found = servers.find(config, {}, Cancel(), [Place(fake.url, None, None)])
+            found = find.find_server(config, {}, Cancel(), [Place(fake.url)])
         self.assertEqual((found.server.api_key, found.server.headers), (None, {}))
         self.assertEqual((found.server.temperature, found.server.timeout), (0.5, 7))
         self.assertFalse([headers for headers in fake.headers if "Authorization" in headers or "X-Secret" in headers])
@@ -98,8 +98,8 @@ class NothingFound(Around):
         return str(caught.exception)
 
     def test_nobody(self):
-        with self.assertRaises(servers.NothingRuns) as caught:
-            servers.find(UNSET, {}, Cancel(), [Place("http://127.0.0.1:9/v1", None, None), Place("http://127.0.0.1:1/v1", None, None)])
+        with self.assertRaises(find.NothingRuns) as caught:
+            find.find_server(UNSET, {}, Cancel(), [Place("http://127.0.0.1:9/v1"), Place("http://127.0.0.1:1/v1")])
         self.assertEqual(str(caught.exception), "no model server is running here (:9, :1): start one (llama-server -hf Qwen/Qwen3-8B-"
                                                 "GGUF | ollama serve | lms server start), name one with --url, or try --demo")
 
@@ -110,7 +110,7 @@ class NothingFound(Around):
                          r"^the server at \S+ has no model that can chat$")
         self.assertRegex(self.failure(WEB_PAGE), "^no model server is running here")
         with Pages(*fakes.ollama([])) as fake, self.assertRaisesRegex(UserError, "can chat: ollama pull qwen3:8b$"):
-            servers.find(UNSET, {}, Cancel(), [Place(fake.url, None, "ollama")])
+            find.find_server(UNSET, {}, Cancel(), [Place(fake.url, None, "ollama")])
         self.assertRegex(self.failure(fakes.lm_studio(["text-embedding-nomic"])), "can chat: lms get qwen/qwen3-8b$")
         self.assertRegex(self.failure(({"/v1/models": {"object": "list", "data": []}}, fakes.NOT_FOUND, "llama.cpp")),
                          r"can chat: restart it with one \(llama-server -hf Qwen/Qwen3-8B-GGUF\)$")
@@ -122,8 +122,8 @@ class NothingFound(Around):
     def test_an_address_outside_is_not_asked(self):
         for url, words in (("http://192.0.2.1/v1", "192.0.2.1"), ("https://8.8.8.8/v1", "8.8.8.8")):
             begin = time.monotonic()
-            with self.subTest(url), self.assertRaises(servers.NothingRuns) as caught:
-                servers.find(UNSET, {}, Cancel(), [Place(url, "OPENAI_BASE_URL", None), Place(closed_url(), None, None)])
+            with self.subTest(url), self.assertRaises(find.NothingRuns) as caught:
+                find.find_server(UNSET, {}, Cancel(), [Place(url, "OPENAI_BASE_URL", None), Place(closed_url())])
             self.assertRegex(str(caught.exception), r"^no model server is running here \(:\d+\): .*; OPENAI_BASE_URL is not used: %s is neither" % words)
             self.assertLess(time.monotonic() - begin, 0.5)
 
@@ -143,19 +143,19 @@ class TheTime(Around):
         with socket.create_server(("127.0.0.1", 0)) as silent, Pages(*fakes.vllm()) as fake:
             silent_url = "http://127.0.0.1:%d/v1" % silent.getsockname()[1]
             begin = time.monotonic()
-            found = servers.find(UNSET, {}, Cancel(), [Place(url, None, None) for url in (silent_url, silent_url, fake.url)],
+            found = find.find_server(UNSET, {}, Cancel(), [Place(url) for url in (silent_url, silent_url, fake.url)],
                                  seconds=0.4)
             took = time.monotonic() - begin
         self.assertEqual(found.server.url, fake.url)
         self.assertTrue(0.35 < took < 0.9, took)
-        self.assertEqual(servers.LIST_SECONDS, 2)
+        self.assertEqual(find.LIST_SECONDS, 2)
         self.assertEqual(found.notes, ("%s accepts connections and did not list its models in 0.4 s (--url %s asks it all the same)"
                                        % (silent_url, silent_url),) * 2)
 
     def test_a_later_one_that_is_slow_is_not_waited_for(self):
         with socket.create_server(("127.0.0.1", 0)) as silent, Pages(*fakes.vllm()) as fake:
             begin = time.monotonic()
-            servers.find(UNSET, {}, Cancel(), [Place(url, None, None) for url in (
+            find.find_server(UNSET, {}, Cancel(), [Place(url) for url in (
                 fake.url, "http://127.0.0.1:%d/v1" % silent.getsockname()[1])])
             self.assertLess(time.monotonic() - begin, 0.5)
 
@@ -165,7 +165,7 @@ class TheTime(Around):
             threading.Timer(0.1, cancel.cancel).start()
             begin = time.monotonic()
             with self.assertRaises(Cancelled):
-                servers.find(UNSET, {}, cancel, [Place("http://127.0.0.1:%d/v1" % silent.getsockname()[1], None, None)])
+                find.find_server(UNSET, {}, cancel, [Place("http://127.0.0.1:%d/v1" % silent.getsockname()[1], None, None)])
             self.assertLess(time.monotonic() - begin, 0.5)
             for thread in threading.enumerate():
                 if thread.name == "search":
@@ -195,30 +195,30 @@ class TheModel(Around):
 
     def test_one_model_needs_no_question(self):
         with Pages(*fakes.ollama(["only", "an-embedding-model"])) as fake:
-            servers.find(UNSET, {}, Cancel(), [Place(fake.url, None, None)])
+            find.find_server(UNSET, {}, Cancel(), [Place(fake.url)])
         self.assertEqual(fake.asked, ["/v1/models"])
 
 
 class TheServerThatIsSet(unittest.TestCase):
     def find(self, url, **more):
-        return servers.find(UNSET._replace(model_url=url, **more), {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}, Cancel())
+        return find.find_server(UNSET._replace(model_url=url, **more), {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}, Cancel())
 
     def test_the_first_that_can_chat(self):
         cases = [
             (["a", "b"], "a"), (["nomic-Embed-text", "bge-reranker", "qwen"], "qwen"), (["nomic-embed-text"], "nomic-embed-text"),
-            ([], servers.ANY_MODEL), ([None, 7, ""], servers.ANY_MODEL), (None, servers.ANY_MODEL),
+            ([], find.ANY_MODEL), ([None, 7, ""], find.ANY_MODEL), (None, find.ANY_MODEL),
         ]
         for models, expected in cases:
             with self.subTest(models), ModelServer(models=models) as server:
                 found = self.find(server.url)
-                self.assertEqual((found.server.model, found.server.url, found.origin), (expected, server.url, servers.SET))
+                self.assertEqual((found.server.model, found.server.url, found.origin), (expected, server.url, find.SET))
 
     def test_it_gets_the_key_and_is_told_of_only_where_there_was_a_choice(self):
         with Pages(*fakes.vllm(["a"])) as fake:
             self.assertEqual(self.find(fake.url, model_api_key="secret-key").line, "")
             self.assertEqual(fake.headers[0]["Authorization"], "Bearer secret-key")
-            self.assertEqual(self.find(fake.url, model_name="m"), servers.Found(
-                Server(fake.url, "m", None, {}, 0, None, None, {}, "vllm"), servers.SET))
+            self.assertEqual(self.find(fake.url, model_name="m"), find.Found(
+                Server(fake.url, "m", headers={}, extra={}, product="vllm"), find.SET))
         self.assertEqual(len(fake.asked), 2)
         with Pages(*fakes.vllm(["a", "b"])) as fake:
             self.assertEqual(self.find(fake.url).line, "model: a (also there: b) · %s · another one: --model NAME" % fake.url)
@@ -232,18 +232,18 @@ class TheServerThatIsSet(unittest.TestCase):
             cancel = Cancel()
             threading.Timer(0.1, cancel.cancel).start()
             with self.assertRaises(Cancelled):
-                servers.find(UNSET._replace(model_url="http://127.0.0.1:%d/v1" % silent.getsockname()[1]), {}, cancel)
+                find.find_server(UNSET._replace(model_url="http://127.0.0.1:%d/v1" % silent.getsockname()[1]), {}, cancel)
 
 
 class ThePlaces(unittest.TestCase):
     def test_their_order(self):
         environ = {"OPENAI_BASE_URL": "http://box:1/v1/", "OLLAMA_HOST": "0.0.0.0:5"}
-        urls = [place.url for place in servers.places_of(environ) if "docker.internal" not in place.url]
+        urls = [place.url for place in find.places_of(environ) if "docker.internal" not in place.url]
         self.assertEqual(urls, ["http://box:1/v1", "http://127.0.0.1:5/v1"] + [
             "http://127.0.0.1:%s/v1" % port for port in ("8080", "11434", "1234", "12434/engines", "8000", "30000")])
 
     def test_a_usual_place_that_a_variable_names_is_looked_at_once(self):
-        places = servers.places_of({"OLLAMA_HOST": "127.0.0.1"})
+        places = find.places_of({"OLLAMA_HOST": "127.0.0.1"})
         self.assertEqual(places[0], Place("http://127.0.0.1:11434/v1", "OLLAMA_HOST", "ollama"))
         self.assertEqual(len({place.url for place in places}), len(places))
 
@@ -260,8 +260,8 @@ class ThePlaces(unittest.TestCase):
         ]
         for given, expected in cases:
             with self.subTest(given):
-                self.assertEqual(servers._ollama_url({"OLLAMA_HOST": given}), expected)
-        self.assertIsNone(servers._ollama_url({}))
+                self.assertEqual(find._ollama_url({"OLLAMA_HOST": given}), expected)
+        self.assertIsNone(find._ollama_url({}))
 
     def test_openai_s_variable(self):
         cases = [
@@ -272,25 +272,25 @@ class ThePlaces(unittest.TestCase):
         ]
         for given, expected in cases:
             with self.subTest(given):
-                self.assertEqual(servers._openai_url({"OPENAI_BASE_URL": given}), expected)
+                self.assertEqual(find._openai_url({"OPENAI_BASE_URL": given}), expected)
 
     def test_which_addresses_are_near(self):
         for address in ("127.0.0.1", "127.9.9.9", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.65.254", "::1", "fd00::1",
                         "::ffff:127.0.0.1"):
-            self.assertTrue(servers.is_near(address), address)
+            self.assertTrue(find.is_near(address), address)
         for address in ("8.8.8.8", "172.32.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "2001:db8::1", "::ffff:8.8.8.8", "192.0.2.1"):
-            self.assertFalse(servers.is_near(address), address)
+            self.assertFalse(find.is_near(address), address)
 
     def test_a_cancel_reaches_the_look_at_a_name(self):
         cancel = Cancel()
         cancel.cancel()
         with self.assertRaises(Cancelled):
-            servers.refuses("http://a-name-that-a-resolver-may-be-slow-with.invalid/v1", cancel)
+            find.refuses("http://a-name-that-a-resolver-may-be-slow-with.invalid/v1", cancel)
 
     def test_who_refuses(self):
-        self.assertTrue(servers.refuses(closed_url(), Cancel()))
+        self.assertTrue(find.refuses(closed_url(), Cancel()))
         with socket.create_server(("127.0.0.1", 0)) as listening:
-            self.assertFalse(servers.refuses("http://127.0.0.1:%d/v1" % listening.getsockname()[1], Cancel()))
+            self.assertFalse(find.refuses("http://127.0.0.1:%d/v1" % listening.getsockname()[1], Cancel()))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,148 @@
+"""The model server of this process: found once for all who need it at the same time, and what was learned of it.
+
+A warm-up and a prompt may both need it: whoever comes first starts the search, the others wait for its result. A search ends
+when nobody waits for it any more. Nothing is logged before a prompt has the server.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from mm import log
+from mm.cancel import Cancel, Cancelled
+from mm.errors import UserError
+from mm.model.learned import Learned
+
+
+class Connection:
+    """`demo`: the built-in scripted model answers; `places`: where to look for a server that is not set, None for the usual places.
+
+    Cheap to make: what it needs is loaded with the first use.
+    """
+
+    def __init__(self, config, demo: bool = False, places=None, environ=os.environ):
+        self._config, self._demo, self._places, self._environ = config, demo, places, environ
+        self._lock = threading.Lock()
+        self._search = None  # the one that runs
+        self._found = None  # a find.Found
+        self._unlogged = ()  # its lines, until a prompt has the server
+        self._window = None
+        self.learned = Learned()
+
+    @property
+    def model_name(self) -> str:
+        """The model's name as far as it is known; "" before that."""
+        found = self._found
+        if found:
+            return found.server.model
+        return "demo" if self._demo else self._config.model_name or ""
+
+    @property
+    def window(self):
+        """What is known of the model's context window, a window.Window."""
+        if self._window is None:
+            from mm.model.window import Window
+
+            with self._lock:
+                self._window = self._window or Window(self._config.model_context_window)
+        return self._window
+
+    def server(self, cancel: Cancel):
+        """The model server, an http.Server. Raises UserError if none answers, Cancelled.
+
+        One that was found, not set, and does not listen any more is looked for again.
+        """
+        from mm.model import find
+
+        found = self._found
+        if found and found.origin not in (find.SET, find.DEMO) and find.refuses(found.server.url, cancel):
+            self._forget()
+        found = self._look(cancel)
+        with self._lock:
+            lines, self._unlogged = self._unlogged, ()
+        for line in lines:
+            log.line(line)
+        return found.server
+
+    def warm_up(self) -> None:
+        """Loads what a first request needs, finds the server and asks for its window. Raises and logs nothing."""
+        from mm.model import chat, window  # noqa: F401 (loaded is what they should be)
+
+        try:
+            self.window.look_ahead(self._look(Cancel()).server)
+        except (UserError, Cancelled):
+            pass  # the prompt says it
+
+    def failed(self, problem: UserError) -> None:
+        """Takes the error that ended a turn. A model that was not set, and is not there any more, is chosen anew."""
+        if getattr(problem, "kind", None) == "model_not_found" and not self._config.model_name and not self._demo:
+            self._forget()
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._found = self._window = None
+            self.learned = Learned()
+
+    def _look(self, cancel: Cancel):
+        with self._lock:
+            if self._found:
+                return self._found
+            search = self._search
+            if search is None:
+                search = self._search = _Search(self._find)
+            done = search.join()
+        try:
+            cancel.wait(done)
+            cancel.check()
+        except Cancelled:
+            with self._lock:
+                if search.leave(done) and self._search is search:
+                    self._search = None
+            raise
+        if search.error:
+            raise search.error
+        return search.found
+
+    def _find(self, search: _Search) -> None:
+        """Runs in the search's thread."""
+        from mm.model import find
+
+        try:
+            found = find.locate(self._config, self._demo, search.cancel, self._environ, self._places)
+        except Exception as error:  # whoever waits raises it
+            found, search.error = None, error
+        with self._lock:
+            if self._search is search:
+                self._search = None
+            if found:
+                search.found = self._found = found
+                self._unlogged = tuple(filter(None, (found.line, *found.notes)))
+            search.finish()
+
+
+class _Search:
+    """A search that runs in a thread of its own, and those who wait for it. Its Connection holds the lock at each call."""
+
+    def __init__(self, run):
+        self.found = self.error = None
+        self.cancel = Cancel()
+        self._waiting = []
+        threading.Thread(target=run, args=(self,), name="find", daemon=True).start()
+
+    def join(self) -> threading.Event:
+        """An event for one who waits, which is set at the end. Each has one of its own, because a Cancel sets what it waits for."""
+        done = threading.Event()
+        self._waiting.append(done)
+        return done
+
+    def leave(self, done: threading.Event) -> bool:
+        """One waits no longer. Whether it was the last; then the search ends."""
+        self._waiting.remove(done)
+        if not self._waiting:
+            self.cancel.cancel()
+        return not self._waiting
+
+    def finish(self) -> None:
+        for done in self._waiting:
+            done.set()

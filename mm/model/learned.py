@@ -1,0 +1,12 @@
+"""What the requests to one model server have shown, kept for the next ones."""
+
+from __future__ import annotations
+
+
+class Learned:
+    """What the requests to one model server have shown. Guesses that turn out wrong are replaced, so no lock is needed."""
+
+    def __init__(self):
+        self.url = ""  # where it answers, if not at the URL that was set
+        self.fixes = ()  # what is changed in each request because it refuses it otherwise (mm.model.fixes)
+        self.reasoning_field = ""  # the field in which it sends reasoning and takes it back

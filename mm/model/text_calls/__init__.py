@@ -1,0 +1,1 @@
+"""The model server: how to reach it, and how to read what it streams."""
