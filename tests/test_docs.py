@@ -51,7 +51,7 @@ class Documentation(unittest.TestCase):
 
     def test_the_table_of_tools_is_what_the_model_is_told(self):
         settings = config.load("/", {"HOME": "/nonexistent"})
-        skills, _ = catalogue.find("/", settings, {"HOME": "/nonexistent"})
+        skills = catalogue.find("/", settings, {"HOME": "/nonexistent"}).skills
         folder = support.scratch_folder()
         with open(os.path.join(folder, "a.toy"), "w"):
             pass

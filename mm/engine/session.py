@@ -62,9 +62,12 @@ class Session:
             if self._skills is None:
                 from mm.skills import catalogue
 
-                self._skills, warnings = catalogue.find(self.cwd, self._config, os.environ)
-                for warning in warnings:
-                    log.line(warning)
+                found = catalogue.find(self.cwd, self._config, os.environ)
+                self._skills = found.skills
+                for line in found.warnings:
+                    log.line(line)
+                for line in found.left_out:
+                    self.notices.add(line)
             return self._skills
 
     def open(self, cancel, window: int) -> None:
@@ -81,7 +84,7 @@ class Session:
         from mm.engine.verdict import NoHooks
         from mm.engine import instructions
         from mm.engine.prompt import system_prompt
-        from mm.skills import catalogue
+        from mm.skills import invocation
 
         replacing.remove_remains()
         config = self._config
@@ -93,7 +96,7 @@ class Session:
         verdict = self.hooks.run("sessionStart", cancel, source=self.source)
         given = instructions.of_session(self.cwd, config.user_folder, window, self.notices)
         system = system_prompt(config.acp_name, self.cwd, given)
-        system += catalogue.prompt_section(self.skills())
+        system += invocation.prompt_section(self.skills())
         if verdict.context:
             system += "\n\n" + verdict.context
         self.instructions = instructions.Below(self.cwd, self.notices)

@@ -203,7 +203,7 @@ def _window(config, server, cancel):
 def _skills(config, folder, environ):
     from mm.skills import catalogue
 
-    skills, warnings = catalogue.find(folder, config, environ)
+    skills, warnings, _ = catalogue.find(folder, config, environ)
     shown = [skill.name + (" (allowed-tools: %s; not enforced)" % ", ".join(skill.allowed_tools) if skill.allowed_tools else "")
              for skill in skills]
     yield Row(OK, "skills", ", ".join(shown) or "none")

@@ -24,7 +24,7 @@ from mm.fronts.mentions import with_mentions
 from mm.fronts.terminal.display import Display
 from mm.fronts.terminal.screen import Screen
 from mm.fronts.typed import decoded
-from mm.skills import catalogue
+from mm.skills import catalogue, invocation
 from mm.text import fence
 from mm.wire import child
 
@@ -87,7 +87,7 @@ def _session(agent, folder: str, go_on: bool):
 def _turn(agent, session, prompt: str, front, cancel: Cancel):
     """One turn with all that goes before and after it; returns its Outcome."""
     skills = session.skills()
-    said = catalogue.mention(catalogue.slash(prompt, skills, ()), skills)
+    said = invocation.with_uses(invocation.without_slash(prompt, skills, ()), skills)
     outcome = run_turn(agent, session, said, front, cancel)
     agent.window.news()  # which a quick answer would be over before: what it says goes to stderr
     for line in session.notices.take():
@@ -100,7 +100,7 @@ def _refuse_commands(question: str, config, folder: str) -> None:
     """Raises UserError for a command of the chat and for one that nobody knows."""
     from mm.fronts.terminal.commands import unknown
 
-    skills, _ = catalogue.find(folder, config, os.environ)
+    skills = catalogue.find(folder, config, os.environ).skills
     name = unknown(question, [skill.name for skill in skills])
     if name:
         raise UserError(NOT_FOR_P % name, 2)

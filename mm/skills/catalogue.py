@@ -1,14 +1,12 @@
-"""The skills of a session: where they are looked for, which of two with the same name counts, and what is said of them.
+"""The skills of a session: where they are looked for, and which of two with the same name counts.
 
-`find` reads the folders and the bundled skills; all else but `body` is pure. The files may come with a hostile
-repository: nothing waits for them, everything is bounded, and of an untrusted folder two things are not taken: a skill in
-the place of one of the user's own, and links that leave the folder.
+The files may come with a hostile repository: nothing waits for them, everything is bounded, and an untrusted folder can
+neither replace one of the user's skills nor lead out of itself by a link.
 """
 
 from __future__ import annotations
 
 import functools
-import json
 import os
 import re
 from collections import namedtuple
@@ -20,9 +18,12 @@ from mm.config.config_file import shown
 from mm.skills import front_matter
 from mm.text import one_line
 
-# `folder` and `path` (of its SKILL.md) are absolute; a bundled skill has no folder. `model_may_call`: whether the model is
-# told of it unasked. `allowed_tools`, a tuple of texts, is shown to people and not enforced.
+# `folder` and `path` (of its SKILL.md) are absolute; a bundled skill has no folder. `model_may_call`: whether the system
+# prompt lists it. `allowed_tools`, a tuple of texts, is shown to people and not enforced.
 Skill = namedtuple("Skill", "name description folder path model_may_call allowed_tools")
+
+# `skills` are sorted by name; `warnings` are lines for the log, and `left_out` those of them about skills that cannot be used.
+Found = namedtuple("Found", "skills warnings left_out", defaults=((), (), ()))
 
 # The skills in the package, bundled/<name>/SKILL.md: named here because the zipapp has no folders to look through.
 BUNDLED = ("bg-jobs",)
@@ -30,62 +31,47 @@ FILE_NAMES = ("SKILL.md", "skill.md")
 
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 NAME_LIMIT = 64
-# Characters of a description that are kept, and that stand in the system prompt.
-DESCRIPTION_LIMIT, CATALOGUE_LIMIT = 1024, 300
+# Characters of a description that are kept.
+DESCRIPTION_LIMIT = 1024
 # The most skills from folders; how deep they may lie below one that is searched, and how many entries that may take.
 SKILLS_LIMIT, DEPTH, ENTRIES_LIMIT = 200, 3, 5000
 # Front matter must end within so many bytes; a whole file is read to this size.
 HEAD_BYTES, FILE_BYTES = 64 * 1024, 1024 * 1024
-# Warnings beyond so many are only counted.
+# Further warnings are only counted.
 WARNINGS_LIMIT = 20
-# The commands go to the editor in one line, and some editors die of one over 64 KiB: descriptions are cut to these lengths in
-# turn until they fit.
-COMMANDS_BYTES, _COMMAND_LIMITS = 60 * 1024, (DESCRIPTION_LIMIT, CATALOGUE_LIMIT, 100, 20)
 
-INTRODUCTION = (
-    "Skills are procedures. When a task matches one, call read_skill with its name before anything else and follow it. "
-    '"$name text" in a message means: read the skill "name" and apply it to "text".')
-USE = '[use the skill "%s" for this: call read_skill first]'
-HINT = "parameters, if this skill needs any"
-
-HIDDEN = 'skill "%s" is hidden by the command of that name'
+SKIPPED = "skill %s is skipped: %s"
+NO_FRONT_MATTER = 'it does not begin with front matter, a line "---"'
+NOT_CLOSED = 'no closing "---"'
+NO_DESCRIPTION = "it has no description"
+NAMELESS = "neither its name nor its folder's is made of a-z, 0-9 and single hyphens, at most 64"
+NOT_AT_THE_TOP = "skill %s: its front matter begins on line %d, other programs want it on line 1"
+NO_NAME = "skill %s has no name; its folder's name is used"
+BAD_NAME = 'skill %s: "%s" is not a valid name; its folder\'s name is used'
+OTHER_FOLDER = 'skill %s is named "%s", its folder is not'
 SHADOWED = 'skill "%s": %s is not used, %s comes first'
 THE_BUNDLED_ONE = "the bundled one"
-NO_NAME = "skill %s has no name, its folder's is used"
-BAD_NAME = 'skill %s: "%s" is no name of a skill, its folder\'s is used'
-OTHER_FOLDER = 'skill %s is named "%s", its folder is not'
-NAMELESS = "skill %s is skipped: neither its name nor its folder's is made of a-z, 0-9 and single hyphens, at most 64"
-NO_DESCRIPTION = "skill %s is skipped: it has no description"
-NO_FRONT_MATTER = 'skill %s is skipped: it does not begin with front matter, a line "---"'
-NOT_AT_THE_TOP = "skill %s: its front matter begins on line %d, other programs want it on line 1"
-NOT_CLOSED = 'skill %s is skipped: no closing "---"'
-UNREADABLE = "skill %s is skipped: %s"
 LEADS_OUT = "skills: %s is skipped: a link leads out of the untrusted folder %s"
-TOO_MANY = "skills: more than %d, %s is skipped and so are all that come later"
+TOO_MANY = "skills: more than %d; %s and all that come later are skipped"
 TOO_LARGE = "skills: %s is not searched to the end: it holds more than %d files and folders"
 NOT_SEARCHED = "skills: %s is not searched: %s"
 MORE_WARNINGS = "skills: %d more warnings"
 
-_MENTION = re.compile(r"""(?<!\S)\$(%s)(?=[.,;:!?)\]"'…]*(?:\s|$))""" % NAME.pattern)
-_COMMAND = re.compile(r"(\s*)/(%s)(?=\s|$)" % NAME.pattern)
 _ALLOWED_TOOL = re.compile(r"[^\s,()\[\]\"']+(?:\([^()]*\))?")
 
 
-def find(cwd: str, config, environ) -> tuple:
-    """(skills, warnings) for a session in `cwd`: a tuple of Skill, sorted by name, and a tuple of lines for the user.
-
-    There are none where the configuration takes away the tool that reads them.
-    """
+def find(cwd: str, config, environ) -> Found:
+    """The skills for a session in `cwd`; none if the configuration disables the tool that reads them."""
     if "read_skill" in config.tools_disabled:
-        return (), ()
+        return Found()
     search = _Search()
-    early, late = _places(cwd, config, environ)
-    for place in early:
+    before, after = _places(cwd, config, environ)
+    for place in before:
         search.folder(place)
     search.bundled()
-    for place in late:
+    for place in after:
         search.folder(place)
-    return tuple(sorted(search.found.values(), key=lambda skill: skill.name)), search.lines()
+    return search.result()
 
 
 def body(skill: Skill) -> str:
@@ -97,56 +83,18 @@ def body(skill: Skill) -> str:
         return text
 
 
-def prompt_section(skills) -> str:
-    """What the system prompt says of the skills, a blank line first; "" where there is none that the model may choose."""
-    lines = ["- %s: %s" % (skill.name, one_line(skill.description, CATALOGUE_LIMIT))
-             for skill in skills if skill.model_may_call]
-    return "\n".join(["\n", INTRODUCTION] + lines) if lines else ""
-
-
-def mention(text: str, skills) -> str:
-    """The user's text as it goes to the model: a line behind it for each skill that it names as `$name`."""
-    names = {skill.name for skill in skills}
-    named = dict.fromkeys(name for name in _MENTION.findall(text) if name in names)
-    return "\n".join([text] + [USE % name for name in named])
-
-
-def slash(text: str, skills, reserved) -> str:
-    """`/name rest` as `$name rest` where that is a skill and no reserved command; any other text as it is."""
-    command = _COMMAND.match(text)
-    if not command or command[2] in reserved or all(skill.name != command[2] for skill in skills):
-        return text
-    return "%s$%s" % (command[1], text[command.start(2):])
-
-
-def advertised(skills, reserved) -> list:
-    """(name, description, hint) of each skill that an editor can list as a command."""
-    listed = []
-    for limit in _COMMAND_LIMITS:
-        listed = [(skill.name, one_line(skill.description, limit), HINT) for skill in skills if skill.name not in reserved]
-        # As the editor gets it, the field names counted.
-        if sum(len(json.dumps(each, ensure_ascii=False).encode()) + 50 for each in listed) <= COMMANDS_BYTES:
-            break
-    return listed
-
-
-def hidden(skills, reserved) -> list:
-    """The lines for the user about the skills that no editor lists, because a command has their name."""
-    return [HIDDEN % skill.name for skill in skills if skill.name in reserved]
-
-
-# A folder to search. What is found must lie inside of `bound`, links resolved, where that is not None.
+# A folder to search. What is found must lie inside of `bound`, links resolved, unless that is None.
 _Place = namedtuple("_Place", "path bound")
 
 
 def _places(cwd, config, environ):
-    """(early, late): the folders to search before the bundled skills and those to search behind them, in order.
+    """The folders to search before the bundled skills, and those to search after them, in order.
 
-    A project's are late unless the user trusts the folder that holds them and the session's.
+    A project's come after them unless the user trusts both the folder that holds them and the session's.
     """
     count = len(config.skills_dirs) - len(config.untrusted_skills_dirs)
-    early = [_Place(path, None) for path in config.skills_dirs[:count]]
-    late = [_Place(path, config.folder) for path in config.skills_dirs[count:]]
+    before = [_Place(path, None) for path in config.skills_dirs[:count]]
+    after = [_Place(path, config.folder) for path in config.skills_dirs[count:]]
     own = _own_folders(config, environ)
     project = safe_files.folders_up_from(cwd)
     trusted = {folder for folder in project if config.trusts(folder, environ)}
@@ -155,10 +103,10 @@ def _places(cwd, config, environ):
         if os.path.realpath(path) in own:
             continue  # the project is the home folder
         if trusted.issuperset((folder, cwd)):
-            early.append(_Place(path, None))
+            before.append(_Place(path, None))
         else:
-            late.append(_Place(path, project[-1]))
-    return early + [_Place(path, None) for path in own.values()], late
+            after.append(_Place(path, project[-1]))
+    return before + [_Place(path, None) for path in own.values()], after
 
 
 def _own_folders(config, environ):
@@ -172,29 +120,26 @@ def _own_folders(config, environ):
     return own
 
 
+class _Skipped(Exception):
+    """The reason why a file is not a skill."""
+
+
 class _Search:
     """The skills found so far, by name: of two with the same name the first one counts."""
 
     def __init__(self):
-        self.found = {}
+        self._found = {}
         self._met = set()  # real paths: a skill that several links lead to is one
-        self._warnings = []
+        self._warnings, self._left_out = [], []
         self._left = SKILLS_LIMIT
 
-    def lines(self) -> tuple:
-        """The warnings, the first of them if they are many."""
-        more = len(self._warnings) - WARNINGS_LIMIT
-        return tuple(self._warnings[:WARNINGS_LIMIT] + ([MORE_WARNINGS % more] if more > 0 else []))
+    def result(self) -> Found:
+        skills = tuple(sorted(self._found.values(), key=lambda skill: skill.name))
+        return Found(skills, _first(self._warnings), _first(self._left_out))
 
     def bundled(self) -> None:
         for name in BUNDLED:
-            path = _bundled_path(name)
-            try:
-                text = _bundled_text(name)
-            except (OSError, ImportError) as error:  # zipimport's own error where the archive is not what it was
-                self._warn(UNREADABLE, path, str(error))
-            else:
-                self._take(None, path, name, text)
+            self._take(None, _bundled_path(name), name, lambda: _bundled_text(name))
 
     def folder(self, place: _Place) -> None:
         if not os.path.isdir(place.path) or self._leads_out(place.path, place.bound):
@@ -205,14 +150,12 @@ class _Search:
             real = os.path.realpath(path)
             if real not in self._met and not self._leads_out(path, place.bound):
                 self._met.add(real)
-                self._read(folder, path)
+                self._take(folder, path, os.path.basename(folder), lambda: _decode(safe_files.read(path, HEAD_BYTES)))
 
     def _leads_out(self, path, bound):
-        if bound is None:
+        if bound is None or safe_files.is_inside(bound, path):
             return False
-        if safe_files.is_inside(bound, path):
-            return False
-        self._warn(LEADS_OUT, path, shown(bound))
+        self._leave_out(LEADS_OUT % (shown(path), shown(bound)))
         return True
 
     def _skill_files(self, root):
@@ -224,11 +167,11 @@ class _Search:
                 with os.scandir(folder) as entries:
                     entries = sorted(islice(entries, left + 1), key=lambda entry: entry.name)
             except OSError as error:
-                self._warn(NOT_SEARCHED, folder, error.strerror or str(error))
+                self._leave_out(NOT_SEARCHED % (shown(folder), error.strerror or error))
                 continue
             left -= len(entries)
             if left < 0:
-                return self._warn(TOO_LARGE, root, ENTRIES_LIMIT)
+                return self._leave_out(TOO_LARGE % (shown(root), ENTRIES_LIMIT))
             names = {entry.name for entry in entries}
             file_name = next((name for name in FILE_NAMES if depth and name in names), None)
             if file_name:
@@ -236,58 +179,63 @@ class _Search:
             elif depth < DEPTH:
                 waiting += [(entry.path, depth + 1) for entry in reversed(entries) if _is_searched(entry)]
 
-    def _read(self, folder, path):
-        try:
-            text = _decode(safe_files.read(path, HEAD_BYTES))
-        except OSError as error:
-            self._warn(UNREADABLE, path, error.strerror or str(error))
-        else:
-            self._take(folder, path, os.path.basename(folder), text)
-
     def _take(self, folder, path, folder_name, text):
-        """Adds the skill in `text` unless something is in its way, which is told."""
+        """Adds the skill in `text()`, unless the file is not one or its name is taken."""
         try:
-            fields, line, _ = front_matter.read(text)
-        except front_matter.NotClosed:
-            return self._warn(NOT_CLOSED, path)
-        if fields is None:
-            return self._warn(NO_FRONT_MATTER, path)
-        name = self._name(_plain(fields.get("name", "")), folder_name, path)
-        description = one_line(" ".join(_plain(fields.get("description", "")).split()), DESCRIPTION_LIMIT)
-        if not name:
-            return None
-        if not description:
-            return self._warn(NO_DESCRIPTION, path)
-        if line > 1:
-            self._warn(NOT_AT_THE_TOP, path, line)
-        winner = self.found.get(name)
+            skill = self._read(folder, path, folder_name, text())
+        except _Skipped as reason:
+            return self._leave_out(SKIPPED % (shown(path), reason))
+        except (OSError, ImportError) as error:  # ImportError: zipimport's own, if the archive was replaced
+            return self._leave_out(SKIPPED % (shown(path), getattr(error, "strerror", None) or error))
+        winner = self._found.get(skill.name)
         if winner:
-            return self._warn(SHADOWED, name, shown(path), shown(winner.path) if winner.folder else THE_BUNDLED_ONE)
+            first = shown(winner.path) if winner.folder else THE_BUNDLED_ONE
+            return self._warnings.append(SHADOWED % (skill.name, shown(path), first))
         if folder is not None:
             self._left -= 1
             if self._left < 0:
-                return self._warn(TOO_MANY, SKILLS_LIMIT, shown(path))
-        may_call = _plain(fields.get("disable-model-invocation", "")).lower() not in ("true", "yes", "on")
-        allowed = tuple(_ALLOWED_TOOL.findall(_plain(fields.get("allowed-tools", ""))))
-        self.found[name] = Skill(name, description, folder, path, may_call, allowed)
+                return self._leave_out(TOO_MANY % (SKILLS_LIMIT, shown(path)))
+        self._found[skill.name] = skill
         return None
 
+    def _read(self, folder, path, folder_name, text):
+        """The Skill in the text of a file. Raises _Skipped."""
+        try:
+            fields, line, _ = front_matter.read(text)
+        except front_matter.NotClosed:
+            raise _Skipped(NOT_CLOSED) from None
+        if fields is None:
+            raise _Skipped(NO_FRONT_MATTER)
+        name = self._name(_plain(fields.get("name", "")), folder_name, shown(path))
+        description = one_line(" ".join(_plain(fields.get("description", "")).split()), DESCRIPTION_LIMIT)
+        if not description:
+            raise _Skipped(NO_DESCRIPTION)
+        if line > 1:
+            self._warnings.append(NOT_AT_THE_TOP % (shown(path), line))
+        may_call = _plain(fields.get("disable-model-invocation", "")).lower() not in ("true", "yes", "on")
+        allowed = tuple(_ALLOWED_TOOL.findall(_plain(fields.get("allowed-tools", ""))))
+        return Skill(name, description, folder, path, may_call, allowed)
+
     def _name(self, given, folder_name, path):
-        """The name that counts, None where there is none."""
+        """The name that counts. Raises _Skipped if there is none."""
         if _is_name(given):
             if given != folder_name:
-                self._warn(OTHER_FOLDER, path, given)
+                self._warnings.append(OTHER_FOLDER % (path, given))
             return given
         if not _is_name(folder_name):
-            return self._warn(NAMELESS, path)
-        if given:
-            self._warn(BAD_NAME, path, shown(given, 80))
-        else:
-            self._warn(NO_NAME, path)
+            raise _Skipped(NAMELESS)
+        self._warnings.append(BAD_NAME % (path, shown(given, 80)) if given else NO_NAME % path)
         return folder_name
 
-    def _warn(self, text, first, *rest):
-        self._warnings.append(text % ((shown(first) if isinstance(first, str) else first,) + rest))
+    def _leave_out(self, line):
+        self._warnings.append(line)
+        self._left_out.append(line)
+
+
+def _first(lines):
+    """The lines, the first of them if they are many."""
+    more = len(lines) - WARNINGS_LIMIT
+    return tuple(lines[:WARNINGS_LIMIT] + ([MORE_WARNINGS % more] if more > 0 else []))
 
 
 def _is_searched(entry):

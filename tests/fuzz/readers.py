@@ -22,7 +22,7 @@ from mm.model import sse
 from mm.model.answer import Answer
 from mm.model.http import ModelError
 from mm.peers.mcp_pool import McpPool
-from mm.skills import catalogue
+from mm.skills import catalogue, invocation
 from mm.tools import charset, lsp_answers, mcp, page, registry, workspace_edit
 from mm.tools.tool import ToolError
 from mm.tools.workspace import Workspace
@@ -183,8 +183,8 @@ class FrontMatter(Reader):
     def read(self, data):
         with open(self._path, "wb") as file:
             file.write(data)
-        skills = catalogue.find(self._folder, samples.SETTINGS, {"HOME": self._folder})[0]
-        catalogue.prompt_section(skills)
+        skills = catalogue.find(self._folder, samples.SETTINGS, {"HOME": self._folder}).skills
+        invocation.prompt_section(skills)
         for skill in skills:
             try:
                 catalogue.body(skill)

@@ -59,11 +59,11 @@ class SkillsTest(unittest.TestCase):
 
     def find(self, cwd=None, start=None):
         """({name: Skill} without the bundled ones, warnings)."""
-        skills, warnings = catalogue.find(cwd or self.project, self.config(start), self.environ)
+        skills, warnings, _ = catalogue.find(cwd or self.project, self.config(start), self.environ)
         return {skill.name: skill for skill in skills if skill.folder}, warnings
 
     def winner(self, name="greetings", **where):
         """The description of the one that counts; "bundled" for a bundled one."""
-        skills, _ = catalogue.find(where.get("cwd") or self.project, self.config(where.get("start")), self.environ)
+        skills = catalogue.find(where.get("cwd") or self.project, self.config(where.get("start")), self.environ).skills
         found = [skill for skill in skills if skill.name == name]
         return found[0].description if found and found[0].folder else "bundled" if found else None

@@ -14,7 +14,7 @@ import unittest
 
 from mm.config import config
 from mm.cancel import Cancel
-from mm.skills import catalogue
+from mm.skills import catalogue, invocation
 from mm.tools import registry
 from mm.tools.arguments import parse_arguments
 from mm.tools.context import Context, Seen
@@ -29,7 +29,7 @@ from mm.skills import catalogue
 from mm.tools import registry
 from mm.tools.context import Context, Seen
 settings = config.load(os.getcwd(), os.environ)
-skills, warnings = catalogue.find(os.getcwd(), settings, os.environ)
+skills, warnings, _ = catalogue.find(os.getcwd(), settings, os.environ)
 tool = registry.find(registry.built_in(settings, skills), "read_skill")
 action = tool.prepare({"name": "bg-jobs"}, Context(os.getcwd(), settings, Cancel(), None, "call_1", 0, Seen()))
 print(json.dumps([skills[0]._asdict(), warnings, action.run(None).output]))
@@ -87,7 +87,7 @@ class InASession(unittest.TestCase):
             session = client.new_session()
             commands = client.update("available_commands_update")["availableCommands"]
             self.assertIn({"name": "bg-jobs", "description": "Start, wait on, inspect and stop a long-running background job",
-                           "input": {"hint": catalogue.HINT}}, commands)
+                           "input": {"hint": invocation.HINT}}, commands)
             client.prompt(session, "skill: bg-jobs")
             call = client.updates("tool_call")[0]
             self.assertEqual((call["title"], call["kind"], "locations" in call), ("read_skill: bg-jobs", "read", False))
@@ -106,7 +106,7 @@ class InASession(unittest.TestCase):
 
 def read_bg_jobs():
     settings = config.load(support.scratch_folder(), support.environment())
-    skills, _ = catalogue.find(settings.folder, settings, support.environment())
+    skills = catalogue.find(settings.folder, settings, support.environment()).skills
     return catalogue.body(next(skill for skill in skills if skill.name == "bg-jobs")).rstrip()
 
 

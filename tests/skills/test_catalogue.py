@@ -8,12 +8,16 @@ import shutil
 import time
 import unittest
 
-from mm.skills import catalogue
+from mm.skills import catalogue, invocation
 from mm.skills.catalogue import Skill
 from tests.skills.folders import PLACES, SkillsTest
 
 IN_ORDER = ("dirs", "project", "project agents", "project claude", "user", "user agents", "user claude")
 UNTRUSTED_ORDER = ("dirs", "user", "user agents", "user claude", "project", "project agents", "project claude")
+
+
+def skipped(reason):
+    return catalogue.SKIPPED % ("%s", reason)
 
 
 class Order(SkillsTest):
@@ -65,7 +69,7 @@ class Order(SkillsTest):
     def test_sorted_by_name_wherever_they_are(self):
         for place, name in (("project", "c"), ("user", "a"), ("dirs", "d"), ("user claude", "b")):
             self.skill(place, name)
-        skills, _ = catalogue.find(self.project, self.config(), self.environ)
+        skills = catalogue.find(self.project, self.config(), self.environ).skills
         self.assertEqual([skill.name for skill in skills], ["a", "b", "bg-jobs", "c", "d"])
 
     def test_a_project_adds_folders_of_its_own_behind_everything_of_the_users(self):
@@ -92,7 +96,7 @@ class Order(SkillsTest):
     def test_without_the_tool_there_are_none(self):
         self.skill("user")
         self.configure("user", tools={"disabled": ["read_skill"]})
-        self.assertEqual(catalogue.find(self.project, self.config(), self.environ), ((), ()))
+        self.assertEqual(catalogue.find(self.project, self.config(), self.environ), catalogue.Found())
 
 
 class SessionsFolder(SkillsTest):
@@ -225,7 +229,7 @@ class Files(SkillsTest):
 
     def test_the_descriptions_fold_into_one_line(self):
         self.skill("project", description="|\n  Greet\t them\n\n  - other: a skill that is none\x1b[31m\x07")
-        self.assertEqual(self.check(["greetings"])["greetings"].description, "Greet them - other: a skill that is none [31m")
+        self.assertEqual(self.check(["greetings"])["greetings"].description, "Greet them - other: a skill that is none\\x1b[31m\\x07")
 
     def test_a_long_description_is_cut(self):
         self.skill("project", description="x" * 3000)
@@ -242,19 +246,19 @@ class Files(SkillsTest):
             ("double", "---\nname: a--b\ndescription: x\n---\n", "double", catalogue.BAD_NAME % ("%s", "a--b")),
             ("long", "---\nname: %s\ndescription: x\n---\n" % ("a" * 65), "long", catalogue.BAD_NAME % ("%s", "a" * 65)),
             ("longest", "---\nname: %s\ndescription: x\n---\n" % ("a" * 64), "a" * 64, catalogue.OTHER_FOLDER % ("%s", "a" * 64)),
-            ("a list", "---\nname: [x]\ndescription: x\n---\n", None, catalogue.NAMELESS),
-            ("Nameless", "---\ndescription: x\n---\n", None, catalogue.NAMELESS),
-            ("silent", "---\nname: silent\n---\nbody", None, catalogue.NO_DESCRIPTION),
-            ("blank", "---\nname: blank\ndescription: '  '\n---\nbody", None, catalogue.NO_DESCRIPTION),
-            ("empty-matter", "---\n---\nbody", None, (catalogue.NO_NAME, catalogue.NO_DESCRIPTION)),
-            ("no-matter", "# A skill\n", None, catalogue.NO_FRONT_MATTER),
-            ("empty", "", None, catalogue.NO_FRONT_MATTER),
-            ("open", "---\nname: open\ndescription: x\n", None, catalogue.NOT_CLOSED),
-            ("endless", "---\nname: endless\ndescription: x\n" + "# comment\n" * 10000 + "---\n", None, catalogue.NOT_CLOSED),
+            ("a list", "---\nname: [x]\ndescription: x\n---\n", None, skipped(catalogue.NAMELESS)),
+            ("Nameless", "---\ndescription: x\n---\n", None, skipped(catalogue.NAMELESS)),
+            ("silent", "---\nname: silent\n---\nbody", None, skipped(catalogue.NO_DESCRIPTION)),
+            ("blank", "---\nname: blank\ndescription: '  '\n---\nbody", None, skipped(catalogue.NO_DESCRIPTION)),
+            ("empty-matter", "---\n---\nbody", None, (catalogue.NO_NAME, skipped(catalogue.NO_DESCRIPTION))),
+            ("no-matter", "# A skill\n", None, skipped(catalogue.NO_FRONT_MATTER)),
+            ("empty", "", None, skipped(catalogue.NO_FRONT_MATTER)),
+            ("open", "---\nname: open\ndescription: x\n", None, skipped(catalogue.NOT_CLOSED)),
+            ("endless", "---\nname: endless\ndescription: x\n" + "# comment\n" * 10000 + "---\n", None, skipped(catalogue.NOT_CLOSED)),
             ("list", "---\nname: list\ndescription:\n  - one\n  - two\n---\n", "list", None),
             ("map", "---\nname: map\ndescription:\n  when: always\n---\n", "map", None),
             ("latin", b"---\nname: latin\ndescription: caf\xe9\n---\n", "latin", None),
-            ("binary", b"\x00\xff\xfe---", None, catalogue.NO_FRONT_MATTER),
+            ("binary", b"\x00\xff\xfe---", None, skipped(catalogue.NO_FRONT_MATTER)),
         ]
         for folder, content, name, told in cases:
             with self.subTest(folder):
@@ -277,8 +281,8 @@ class HostileFiles(SkillsTest):
         os.makedirs(folder)
         found, warnings = self.find()
         self.assertEqual(found, {})
-        self.assertEqual(warnings, (catalogue.UNREADABLE % (folder, "is not a regular file"),
-                                    catalogue.UNREADABLE % (pipe, "is not a regular file")))
+        self.assertEqual(warnings, (catalogue.SKIPPED % (folder, "is not a regular file"),
+                                    catalogue.SKIPPED % (pipe, "is not a regular file")))
 
     def test_a_pipe_in_the_place_of_a_folder(self):
         os.makedirs(self.path("project/.mm"))
@@ -343,7 +347,7 @@ class HostileFiles(SkillsTest):
         self.assertLess(time.monotonic() - started, 2)
         self.assertEqual((len(found), "s198" in found, "s199" in found, "greetings" in found), (200, True, False, True))
         self.assertEqual(warnings, (catalogue.TOO_MANY % (200, self.path("project/.mm/skills/s199/SKILL.md")),))
-        skills, _ = catalogue.find(self.project, self.config(), self.environ)
+        skills = catalogue.find(self.project, self.config(), self.environ).skills
         self.assertIn("bg-jobs", [skill.name for skill in skills])
 
     def test_a_tree_that_is_no_folder_of_skills(self):
@@ -433,40 +437,40 @@ COMMANDS = [
 class Texts(unittest.TestCase):
     def test_the_catalogue_in_the_system_prompt(self):
         skills = known("a", description="One: two") + known("b", may_call=False) + known("c", description="x" * 400)
-        self.assertEqual(catalogue.prompt_section(skills),
-                         "\n\n" + catalogue.INTRODUCTION + "\n- a: One: two\n- c: " + "x" * 300 + "…")
+        self.assertEqual(invocation.prompt_section(skills),
+                         "\n\n" + invocation.INTRODUCTION + "\n- a: One: two\n- c: " + "x" * 300 + "…")
 
     def test_no_catalogue_where_the_model_may_choose_none(self):
-        self.assertEqual([catalogue.prompt_section(()), catalogue.prompt_section(known("a", may_call=False))], ["", ""])
+        self.assertEqual([invocation.prompt_section(()), invocation.prompt_section(known("a", may_call=False))], ["", ""])
 
     def test_mentions(self):
         for text, names in MENTIONS:
             with self.subTest(text):
                 lines = ['[use the skill "%s" for this: call read_skill first]' % name for name in names]
-                self.assertEqual(catalogue.mention(text, SKILLS), "\n".join([text] + lines))
+                self.assertEqual(invocation.with_uses(text, SKILLS), "\n".join([text] + lines))
 
     def test_commands_become_mentions(self):
         for text, becomes in COMMANDS:
             with self.subTest(text):
-                self.assertEqual(catalogue.slash(text, SKILLS, RESERVED), becomes)
+                self.assertEqual(invocation.without_slash(text, SKILLS, RESERVED), becomes)
 
     def test_what_the_editor_lists(self):
         hint = "parameters, if this skill needs any"
-        self.assertEqual(catalogue.advertised(SKILLS, RESERVED),
+        self.assertEqual(invocation.commands(SKILLS, RESERVED),
                          [(name, "What it does", hint) for name in ("bg-jobs", "deploy", "secret")])
-        self.assertEqual(catalogue.hidden(SKILLS, RESERVED), ['skill "compact" is hidden by the command of that name'])
+        self.assertEqual(invocation.hidden(SKILLS, RESERVED), ['skill "compact" is hidden by the command of that name'])
 
     def test_the_list_for_the_editor_fits_into_a_line(self):
         for sign in "x\"é漢😀":
             with self.subTest(sign):
                 skills = known(*("%s-%03d" % ("n" * 60, number) for number in range(200)), description=sign * 1024)
-                listed = catalogue.advertised(skills, RESERVED)
+                listed = invocation.commands(skills, RESERVED)
                 commands = [{"name": name, "description": description, "input": {"hint": hint}} for name, description, hint in listed]
                 self.assertLess(len(json.dumps(commands, ensure_ascii=False, separators=(",", ":")).encode()), 62 * 1024)
                 self.assertTrue(all(description.startswith(sign * 20) for _, description, _ in listed))
 
     def test_a_few_long_descriptions_stay_whole(self):
-        self.assertEqual(catalogue.advertised(known("a", "b", description="x" * 1024), ())[1][1], "x" * 1024)
+        self.assertEqual(invocation.commands(known("a", "b", description="x" * 1024), ())[1][1], "x" * 1024)
 
 
 if __name__ == "__main__":

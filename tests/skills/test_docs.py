@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from mm.config import config
-from mm.skills import catalogue
+from mm.skills import catalogue, invocation
 from mm.tools import read_skill
 from mm.tools.tool import SHOWN
 from tests import support
@@ -19,11 +19,12 @@ with open(os.path.join(support.PROJECT, "docs", "skills.md"), encoding="utf-8") 
 
 # Each text with what stands for its values on the page.
 TEXTS = [
-    catalogue.INTRODUCTION, catalogue.HINT, catalogue.THE_BUNDLED_ONE,
-    catalogue.USE % "<name>", catalogue.HIDDEN % "<name>", catalogue.SHADOWED % ("<name>", "<file>", "<other file>"),
+    invocation.INTRODUCTION, invocation.HINT, catalogue.THE_BUNDLED_ONE,
+    invocation.USE % "<name>", invocation.HIDDEN % "<name>", catalogue.SHADOWED % ("<name>", "<file>", "<other file>"),
     catalogue.NO_NAME % "<file>", catalogue.BAD_NAME % ("<file>", "<name>"), catalogue.OTHER_FOLDER % ("<file>", "<name>"),
-    catalogue.NAMELESS % "<file>", catalogue.NO_DESCRIPTION % "<file>", catalogue.NO_FRONT_MATTER % "<file>",
-    catalogue.NOT_CLOSED % "<file>", (catalogue.NOT_AT_THE_TOP % ("<file>", 9)).replace("9", "<n>"), catalogue.UNREADABLE % ("<file>", "<reason>"), catalogue.LEADS_OUT % ("<file>", "<folder>"),
+    (catalogue.NOT_AT_THE_TOP % ("<file>", 9)).replace("9", "<n>"), catalogue.LEADS_OUT % ("<file>", "<folder>"),
+    catalogue.SKIPPED % ("<file>", "<reason>"), catalogue.NAMELESS, catalogue.NO_DESCRIPTION, catalogue.NO_FRONT_MATTER,
+    catalogue.NOT_CLOSED,
     catalogue.TOO_MANY % (catalogue.SKILLS_LIMIT, "<file>"), catalogue.TOO_LARGE % ("<folder>", catalogue.ENTRIES_LIMIT),
     catalogue.NOT_SEARCHED % ("<folder>", "<reason>"),
     read_skill.ALREADY_READ % "<name>", read_skill.UNKNOWN % ("<name>", "<names>"), read_skill.DIRECTORY % "<folder>",
@@ -35,10 +36,10 @@ TEXTS = [
 # Limits as the page words them.
 LIMITS = [
     "at most %d characters" % catalogue.NAME_LIMIT, "%d characters are kept, %d stand" % (
-        catalogue.DESCRIPTION_LIMIT, catalogue.CATALOGUE_LIMIT),
+        catalogue.DESCRIPTION_LIMIT, invocation.PROMPT_LIMIT),
     "within %d KiB; %d MiB of the file" % (catalogue.HEAD_BYTES >> 10, catalogue.FILE_BYTES >> 20),
     "%d warnings" % catalogue.WARNINGS_LIMIT, "at most %d characters or a tenth" % SHOWN,
-    "at most %d, down to" % read_skill.FILES_NAMED, "longer than %d KiB" % (catalogue.COMMANDS_BYTES >> 10),
+    "at most %d, down to" % read_skill.FILES_NAMED, "longer than %d KiB" % (invocation.COMMANDS_BYTES >> 10),
     "`%s`, " % catalogue.FILE_NAMES[0] and "`%s` where that is not there" % catalogue.FILE_NAMES[1],
 ]
 
@@ -51,7 +52,7 @@ class ThePage(unittest.TestCase):
 
     def test_no_text_of_the_rooms_is_missing_here(self):
         listed = sum(isinstance(value, str) and "%" in value and name.isupper()
-                     for room in (catalogue, read_skill) for name, value in vars(room).items())
+                     for room in (catalogue, invocation, read_skill) for name, value in vars(room).items())
         self.assertEqual(listed, sum(text.count("<") > 0 for text in TEXTS) + 2)  # FILES, and CUT_IN_FILE within CUT
 
     def test_it_has_the_limits(self):
@@ -61,7 +62,7 @@ class ThePage(unittest.TestCase):
 
     def test_it_has_the_catalogues_line_of_each_bundled_skill(self):
         settings = config.load(support.scratch_folder(), support.environment())
-        skills, _ = catalogue.find(settings.folder, settings, support.environment())
+        skills = catalogue.find(settings.folder, settings, support.environment()).skills
         for skill in skills:
             if skill.folder is None:
                 self.assertIn("`- %s: %s`" % (skill.name, skill.description), PAGE)

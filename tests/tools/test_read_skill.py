@@ -25,7 +25,7 @@ class ReadSkill(ToolTest):
         return self.put(".mm/skills/%s/SKILL.md" % name, "---\nname: %s\ndescription: Greet somebody\n%s---\n\n%s" % (name, more, body))
 
     def tool(self):
-        skills, _ = catalogue.find(self.folder, self.context.config, self.environ)
+        skills = catalogue.find(self.folder, self.context.config, self.environ).skills
         return registry.find(registry.built_in(self.context.config, skills), "read_skill")
 
     def prepare(self, name, context=None):
@@ -141,12 +141,12 @@ class TheRegistry(ToolTest):
         return [tool.name for tool in registry.built_in(self.context.config, skills)]
 
     def test_it_has_the_tool_where_there_is_a_skill_and_in_a_fixed_place(self):
-        skills, _ = catalogue.find(self.folder, self.context.config, {"HOME": self.folder})
+        skills = catalogue.find(self.folder, self.context.config, {"HOME": self.folder}).skills
         self.assertEqual(self.names(skills)[:5], ["bash", "edit_file", "read_file", "read_skill", "write_file"])
         self.assertEqual(self.names(())[:4], ["bash", "edit_file", "read_file", "write_file"])
 
     def test_the_tool_can_be_taken_away(self):
-        skills, _ = catalogue.find(self.folder, self.context.config, {"HOME": self.folder})
+        skills = catalogue.find(self.folder, self.context.config, {"HOME": self.folder}).skills
         context = self.new_context(tools_disabled=["read_skill"])
         self.assertNotIn("read_skill", [tool.name for tool in registry.built_in(context.config, skills)])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from mm import log
 from mm.engine.session import new_id
 from mm.events import PlanChanged
-from mm.skills import catalogue
+from mm.skills import invocation
 
 # (name, description), as they are listed.
 COMMANDS = (
@@ -24,12 +24,12 @@ NOT_KEPT = "[new: failed, history kept: the conversation could not be saved: %s]
 
 def available(skills) -> list:
     """All that is listed: (name, description, hint or None)."""
-    return [command + (None,) for command in COMMANDS] + catalogue.advertised(skills, RESERVED)
+    return [command + (None,) for command in COMMANDS] + invocation.commands(skills, RESERVED)
 
 
 def hidden(skills) -> list:
     """A line for each skill that is not listed because a command has its name."""
-    return catalogue.hidden(skills, RESERVED)
+    return invocation.hidden(skills, RESERVED)
 
 
 def named(text: str):
@@ -40,7 +40,7 @@ def named(text: str):
 
 def with_skills(text: str, skills) -> str:
     """The text as it goes to the model: `/name …` of a skill as `$name …`, and what `$name` means behind it."""
-    return catalogue.mention(catalogue.slash(text, skills, RESERVED), skills)
+    return invocation.with_uses(invocation.without_slash(text, skills, RESERVED), skills)
 
 
 def run(name: str, agent, session, front, cancel, say=log.line) -> str:
