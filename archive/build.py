@@ -34,8 +34,7 @@ START = ("mm.cli", "mm.config.config", "mm.fronts.acp.server")
 # noticed beside that. Each is the beginning of names.
 FROM_SOURCE = (
     "mm.peers", "mm.tools.lsp", "mm.tools.workspace_edit", "mm.tools.page", "mm.tools.flow", "mm.tools.download",
-    "mm.fronts.check", "mm.fronts.trial", "mm.fronts.editors", "mm.fronts.player", "mm.fronts.recorder",
-    "mm.fronts.redaction", "mm.fronts.script", "mm.fronts.stage", "mm.fronts.transcript")
+    "mm.fronts.check", "mm.fronts.trial", "mm.fronts.editors", "mm.transcripts.")
 
 # Runs in every interpreter that might be used.
 IDENTIFY = """import json, sys

@@ -14,13 +14,13 @@ import threading
 class Rooms:
     """A finder for sys.meta_path, and the loader of what it finds.
 
-    `source` is the folder that a room's file is named in; `start` is the first part, {room: (whether it is a
+    `archive` is the path of mm.pyz, which mm tells editors to start; `start` is the first part, {room: (whether it is a
     package, its marshalled code)}; `rest` names the other one, which is read with the first room that `start`
     does not have. `get_data(path)` reads a file of the archive.
     """
 
-    def __init__(self, source, start, rest, get_data):
-        self._source, self._rooms, self._rest, self.get_data = source, start, rest, get_data
+    def __init__(self, archive, start, rest, get_data):
+        self.archive, self._rooms, self._rest, self.get_data = archive, start, rest, get_data
         self._reading = threading.Lock()
 
     def _room(self, name):
@@ -42,7 +42,7 @@ class Rooms:
         room = self._room(name)
         if room is None:
             return None
-        place = os.path.join(self._source, *name.split("."))
+        place = os.path.join(self.archive, "src", *name.split("."))
         file = os.path.join(place, "__init__.py") if room[0] else place + ".py"
         spec = importlib.machinery.ModuleSpec(name, self, origin=file, is_package=room[0])
         spec.has_location = True

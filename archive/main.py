@@ -17,6 +17,6 @@ except OSError:
 else:
     importer = {}
     exec(marshal.loads(start.pop("importer")[1]), importer)
-    sys.meta_path.insert(0, importer["Rooms"](sys.path[0], start, version + "rest", get_data))
+    sys.meta_path.insert(0, importer["Rooms"](archive, start, version + "rest", get_data))
 from mm.cli import script
 script()

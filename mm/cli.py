@@ -204,9 +204,11 @@ def _run(given: dict) -> int:
 
         return _print(editors.settings(given["editor"]))
     if "replay" in given:
-        from mm.fronts import player
+        from mm.fronts import editors
+        from mm.transcripts import player
 
-        return player.replay(given["replay"], cwd=_start_folder(given) if "cwd" in given else None)
+        return player.replay(given["replay"], [sys.executable, *editors.FLAGS, editors.program()],
+                             cwd=_start_folder(given) if "cwd" in given else None)
     folder = _start_folder(given)
     if front == "trust":
         from mm.config import trust
@@ -279,7 +281,7 @@ def _as_typed(question: str) -> str:
 def _recorded(given: dict, settings, folder: str) -> int:
     """The front ends whose transcript can be written."""
     from mm import log
-    from mm.fronts.recorder import Recorder
+    from mm.transcripts.recorder import Recorder
 
     if given.get("front") != "acp":
         raise UserError("--record needs -acp: a transcript is what an editor and mm say to each other", USAGE)

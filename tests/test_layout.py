@@ -15,7 +15,7 @@ from tests import support
 from tests.fakes.model_server import ModelServer
 
 # Floors by folder, and ground-floor and top rooms by name. A room imports from its own floor and from those below.
-FLOORS = {"config": 0, "wire": 1, "model": 1, "peers": 2, "conversation": 3, "skills": 3, "tools": 4, "engine": 5, "fronts": 6}
+FLOORS = {"config": 0, "wire": 1, "model": 1, "peers": 2, "transcripts": 2, "conversation": 3, "skills": 3, "tools": 4, "engine": 5, "fronts": 6}
 GROUND, TOP = 0, 7
 TOP_ROOMS = {"mm.cli", "mm.__main__"}
 

@@ -12,7 +12,7 @@ import re
 import sys
 import unittest
 
-from mm.fronts import player, transcript
+from mm.transcripts import player, transcript
 from tests import support
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "transcripts")

@@ -305,7 +305,7 @@ class TheImporter(unittest.TestCase):
         start = {"mm": (True, code("name = __name__")), "mm.first": (False, code("file = __file__"))}
         rest = {"mm.second": (False, code("import mm.first")), "mm.floor": (True, b""), "mm.floor.third": (False, b"")}
         self.files = {"rest": lzma.compress(marshal.dumps(rest)), "/src/mm/first.py": "file = '…'".encode()}
-        self.rooms = script_of("importer.py").Rooms("/src", start, "rest", self.read)
+        self.rooms = script_of("importer.py").Rooms("/", start, "rest", self.read)
 
     def read(self, path):
         self.reads.append(path)

@@ -172,16 +172,18 @@ def _mend(message, where):
     if role not in _ROLES:
         raise SessionError(WRONG_SHAPE % ("%s.role must be one of %s" % (where, ", ".join(_ROLES))))
     _check(message.get("content"), (str,), where + ".content", "text")
+    # Only an assistant's message has calls; whoever counts calls does not look at the role.
+    changed = role != "assistant" and message.pop("calls", None) is not None
     if role == "user":
         _check(message.get("kind"), (str, _NOTHING), where + ".kind", "text")
     elif role == "tool":
-        return _mend_result(message, where)
+        return _mend_result(message, where) or changed
     else:
         _check(message.get("reasoning"), (str, _NOTHING), where + ".reasoning", "text")
         calls = message.get("calls")
         _check(calls, (list, _NOTHING), where + ".calls", "a list")
         return any([_mend_call(call, "%s.calls[%d]" % (where, place)) for place, call in enumerate(calls or ())])
-    return False
+    return changed
 
 
 def _mend_result(message, where):

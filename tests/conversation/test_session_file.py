@@ -124,6 +124,11 @@ class Reading(unittest.TestCase):
                 self.assertEqual(saved.messages[0]["calls"][0]["arguments"], kept)
                 self.assertEqual(lines[0] is not None, same)
 
+    def test_calls_of_anyone_but_the_assistant_are_left_out(self):
+        for message in (history.user_message("a"), history.tool_message("call_1", "bash", "a")):
+            saved, _, lines = session_file.parse(rendered([dict(message, calls=True)]))
+            self.assertEqual((saved.messages, lines), ([message], [None]))
+
     def test_counts_that_cannot_be_added_to_are_left_out(self):
         for given, kept in ((None, {}), (7, {}), ([1], {}), ("x", {}), ({"input": None}, {}), ({"input": "1"}, {}),
                             ({"input": True}, {}), ({"input": -1}, {}), ({"input": 1.5}, {}), ({"input": 10 ** 299}, {}),

@@ -210,7 +210,7 @@ class Transcript(Reader):
     refusals = (UserError,)
 
     def read(self, data):
-        from mm.fronts import transcript
+        from mm.transcripts import transcript
 
         for line in transcript.parse(data.decode("utf-8", "replace")):
             if line.sign in ("<", "<*", "~"):

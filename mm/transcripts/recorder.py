@@ -19,9 +19,9 @@ import threading
 
 from mm import __version__, log
 from mm.errors import UserError
-from mm.fronts import transcript
-from mm.fronts.redaction import Redaction, is_private_folder
-from mm.fronts.transcript import mark
+from mm.transcripts import transcript
+from mm.transcripts.redaction import Redaction, is_private_folder
+from mm.transcripts.transcript import mark
 from mm.model import find, window
 from mm.secrecy import MASKED, Pieces, all_secrets, mask_servers
 

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 
-from mm.fronts import transcript
+from mm.transcripts import transcript
 
 MODEL = "scripted"
 

@@ -11,7 +11,7 @@ import time
 import unittest
 
 from mm.errors import UserError
-from mm.fronts import player, transcript
+from mm.transcripts import player, transcript
 
 AGENT = [sys.executable, "-S", os.path.join(os.path.dirname(os.path.dirname(__file__)), "fakes", "tiny_agent.py")]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 
-from mm.fronts.transcript import fill
+from mm.transcripts.transcript import fill
 from mm.model.loopback import DONE, EVENT_STREAM, Reply, error_reply, sse
 
 

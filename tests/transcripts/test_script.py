@@ -7,7 +7,7 @@ import threading
 import time
 import unittest
 
-from mm.fronts import script, transcript
+from mm.transcripts import script, transcript
 
 
 def reply(text: str, names=None):

@@ -10,8 +10,8 @@ import unittest
 
 from mm.errors import UserError
 from mm.config import config
-from mm.fronts import player, transcript
-from mm.fronts.recorder import Recorder
+from mm.transcripts import player, transcript
+from mm.transcripts.recorder import Recorder
 from tests import support
 
 SECRET = "tok-en-1234567"

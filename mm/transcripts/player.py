@@ -25,9 +25,9 @@ import time
 from collections import namedtuple
 
 from mm.errors import UserError
-from mm.fronts import editors, script, transcript
-from mm.fronts.stage import Stage
-from mm.fronts.transcript import Difference
+from mm.transcripts import script, transcript
+from mm.transcripts.stage import Stage
+from mm.transcripts.transcript import Difference
 from mm.model.loopback import Loopback, error_reply
 
 DEADLINE = 10.0  # seconds without anything expected happening; `# deadline:` in a transcript sets another
@@ -41,11 +41,11 @@ Parting = namedtuple("Parting", "line difference got stderr")
 Part = namedtuple("Part", "sends ordered anytime asked said")
 
 
-def replay(path: str, command=None, out=None, cwd: str | None = None) -> int:
-    """Plays the file against this mm; says on `out` whether it went the same way. Returns the exit code, 0 or 1.
+def replay(path: str, command, out=None, cwd: str | None = None) -> int:
+    """Plays the file against the agent that `command` starts. Returns the exit code: 0, or 1 for a difference.
 
-    `command` starts another agent instead, `out` is stdout when not given. `cwd`: a folder to play in, instead of a fresh
-    one; it is left as the agent leaves it. Raises UserError when the file cannot be read or is no transcript.
+    Writes to `out`, by default stdout, whether it went the same way. `cwd` is a folder to play in, which is left as the
+    agent leaves it; by default a fresh one. Raises UserError if the file cannot be read or is not a transcript.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -53,21 +53,16 @@ def replay(path: str, command=None, out=None, cwd: str | None = None) -> int:
     except OSError as error:
         raise UserError("{}: {}".format(path, error.strerror or error), exit_code=2) from None
     except UnicodeDecodeError:
-        raise UserError("{}: is no transcript: not UTF-8".format(path), exit_code=2) from None
+        raise UserError("{}: is not a transcript: not UTF-8".format(path), exit_code=2) from None
     try:
         lines = transcript.parse(text)
     except UserError as error:
         raise UserError("{}: {}".format(path, error), exit_code=2) from None
     if not any(line.sign == ">" for line in lines):
-        raise UserError("{}: is no transcript: nothing is sent in it".format(path), exit_code=2)
-    parting = play(lines, command or own_command(), cwd)
+        raise UserError("{}: is not a transcript: nothing is sent in it".format(path), exit_code=2)
+    parting = play(lines, command, cwd)
     (out or sys.stdout).write(report(path, parting) if parting else "{}: the same\n".format(path))
     return 1 if parting else 0
-
-
-def own_command() -> list:
-    """The command that starts this very mm, without options."""
-    return [sys.executable, *editors.FLAGS, editors.program()]
 
 
 def play(lines, command, cwd: str | None = None):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 
-from mm.fronts.transcript import SESSION_ID, mark
+from mm.transcripts.transcript import SESSION_ID, mark
 from mm.secrecy import MASKED, Known, mask
 
 _N, _ANY = mark("n"), mark("any")

@@ -1,0 +1,1 @@
+"""Sessions as text: played, recorded, and compared."""
