@@ -18,6 +18,8 @@ FIRST_LOGGED = 10
 LOADING = "the model is loading", "the model is still loading%s…"
 BUSY = "the server is busy", "the server is busy; waiting%s…"
 ANSWER = "waiting for the model", "waiting for the model%s…"
+# How a front end shows it in a line of its own: what it is about, seconds.
+SHOWN = "⏳ %s (%d s)"
 READING, READ = "reading the prompt, %d %%", ", %d %% of the prompt read"
 
 

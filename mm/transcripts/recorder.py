@@ -22,14 +22,14 @@ from mm.errors import UserError
 from mm.transcripts import transcript
 from mm.transcripts.redaction import Redaction, is_private_folder
 from mm.transcripts.transcript import mark
-from mm.model import find, window
+from mm.model import find, waits, window
 from mm.secrecy import MASKED, Pieces, all_secrets, mask_servers
 
 HEADER = "# Recorded by mm v{} (Python {}, {}). Play it with: mm --replay FILE"
 HEADER_START = HEADER.partition("{")[0]
 
 # What a thread of its own says whenever the model server has answered it, on stderr or below an answer; and what was found.
-_AT_ANY_TIME = (window.UNKNOWN, *(line.partition("%")[0] for line in (window.SMALL, window.TRUNCATED, find.FOUND)))
+_AT_ANY_TIME = (window.UNKNOWN, *(line.partition("%")[0] for line in (window.SMALL, window.TRUNCATED, find.FOUND, waits.SHOWN)))
 
 # What the configuration says that a replay must not or cannot repeat: addresses, secrets, programs, folders.
 LEFT_OUT = ("model.url", "model.name", "model.apiKey", "model.headers", "hooks", "mcp", "agents", "lsp", "skills.dirs",
@@ -186,7 +186,8 @@ class Recorder:
         if kind in ("agent_message_chunk", "agent_thought_chunk") and isinstance(update.get("content"), dict):
             content = update["content"]
             if isinstance(content.get("text"), str):
-                if content["text"].lstrip().startswith(_AT_ANY_TIME):
+                content["text"] = _without_what_comes_any_time(content["text"])
+                if not content["text"]:
                     return
                 self._chunk_pieces.add((message["params"].get("sessionId"), kind), message, content["text"])
                 return
@@ -371,6 +372,13 @@ def _short(event) -> dict:
     (name, text), = delta.items()
     key = {"content": "text", "reasoning_content": "thought"}.get(name)
     return {key: text} if key and isinstance(text, str) else {}
+
+
+def _without_what_comes_any_time(text: str) -> str:
+    """A chunk without the paragraphs of mm's own that depend on the server and on time: a replay has none."""
+    if not text.lstrip().startswith("⚠️") and not text.startswith(_AT_ANY_TIME):
+        return text
+    return "\n\n".join(part for part in text.rstrip("\n").split("\n\n") if not part.startswith(_AT_ANY_TIME))
 
 
 def _piece(event):

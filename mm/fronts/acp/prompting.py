@@ -5,10 +5,11 @@ from __future__ import annotations
 from mm import log
 from mm.cancel import Cancelled
 from mm.engine.turn import CANCELLED, END_TURN, run_turn
-from mm.events import REJECT, UNAVAILABLE, FormAnswer, Permission, Text, Thought, Waiting, WindowUse
+from mm.events import WindowUse
 from mm.fronts.acp import attachments, commands, updates
-from mm.text import Cleaner, literal
-from mm.wire.peer import INTERNAL_ERROR, Closed, RemoteError
+from mm.fronts.acp.editor import Editor
+from mm.text import literal
+from mm.wire.peer import INTERNAL_ERROR, Closed
 
 TURN_DONE = "[acp] turn done: %d command(s) · %d file op(s) · %d skill(s)"
 BUG = "a bug in mm, its traceback is in the log"
@@ -37,7 +38,7 @@ def answer(open_session, request, blocks: list, ticket) -> None:
 def _answer_in_turn(open_session, request, blocks: list) -> None:
     session, agent, cancel = open_session.session, open_session.agent, request.cancel
     prompt = _flattened(session, blocks)
-    front = _Front(open_session, cancel)
+    front = Editor(open_session, cancel)
     stop_reason, error = END_TURN, None
     command = commands.named(prompt.text)
     if not prompt.text.strip():
@@ -106,56 +107,3 @@ def _result(session, stop_reason: str) -> dict:
 def fail(request, line: str) -> None:
     """The contract's failure; the explanation stands in the message too because some clients show nothing else."""
     request.fail(INTERNAL_ERROR, "Internal error: " + line, {"error": line})
-
-
-class _Front:
-    """The editor as the engine sees it (mm.events)."""
-
-    def __init__(self, open_session, cancel):
-        self._open_session, self._peer, self._cancel = open_session, open_session.peer, cancel
-        self._thoughts = open_session.agent.config.acp_thoughts
-        self._chunk_line = updates.ChunkLine(open_session.id)
-        self._streaming, self._cleaner = Text, Cleaner()
-
-    def emit(self, event) -> None:
-        kind = type(event)
-        try:
-            if kind is Text or kind is Thought:
-                if kind is not self._streaming:
-                    self._end_stream()
-                    self._streaming = kind
-                self._stream(self._cleaner.feed(event.text))
-            elif kind is not Waiting:
-                self._end_stream()
-                self._open_session.update(updates.update(event))
-        except Closed:
-            self._cancel.cancel()  # nobody is left to work for
-
-    def _stream(self, text: str) -> None:
-        """Sends a piece of the answer, or of the reasoning, that is clean."""
-        if not text:
-            return
-        if self._streaming is Text:
-            for piece in updates.pieces(text):
-                self._peer.send_encoded(self._chunk_line.encode(piece))
-        elif self._thoughts:
-            for piece in updates.pieces(text):
-                self._open_session.update(updates.update(Thought(piece)))
-
-    def _end_stream(self) -> None:
-        self._stream(self._cleaner.rest())
-
-    def ask(self, permission: Permission, cancel) -> str:
-        try:
-            params = updates.permission_request(self._open_session.id, permission)
-            return updates.chosen_option(self._peer.request("session/request_permission", params, cancel))
-        except (RemoteError, Closed):
-            return REJECT
-
-    def fill_in(self, form, cancel) -> FormAnswer:
-        from mm.fronts.acp import forms
-
-        try:
-            return forms.ask(self._open_session.id, form, self._open_session.supports_forms, self._peer.request, cancel)
-        except (RemoteError, Closed):
-            return FormAnswer(UNAVAILABLE)
