@@ -24,8 +24,8 @@ from mm.model.http import ModelError
 from mm.peers.mcp_pool import McpPool
 from mm.skills import catalogue, invocation
 from mm.tools import charset, lsp_answers, mcp, page, registry, workspace_edit
+from mm.tools.context import Context, Seen
 from mm.tools.tool import ToolError
-from mm.tools.workspace import Workspace
 from mm.wire import framing
 from mm.wire.messages import Refused, read as read_message
 from tests import support
@@ -142,7 +142,7 @@ class SessionFile(Reader):
                 raise AssertionError("not fit for a client: %r" % line[:200])
         replay.highest_ref(saved.messages)
         json.dumps(history.to_wire("system", saved.messages))
-        plan = Session("20260916-101530-4f2a9c1e", HERE, samples.SETTINGS, saved=saved).plan()
+        plan = Session("20260916-101530-4f2a9c1e", HERE, samples.SETTINGS, saved=saved).seen.plan
         if plan is not None:
             framing.encode_line(plan.entries())
 
@@ -227,7 +227,7 @@ class Mcp(Reader):
     def __init__(self, random):
         super().__init__(random)
         self._calls, self._pool, self._servers = 0, None, None
-        self._space = Workspace(HERE, samples.SETTINGS, 0)
+        self._context = context(HERE)
         self._feed = os.path.join(support.scratch_folder(), "next")
 
     def read(self, data):
@@ -244,7 +244,7 @@ class Mcp(Reader):
         self._calls += 1
         try:
             if tools:
-                tools[0].prepare({}, self._space).run(Cancel(), lambda tail: None)
+                tools[0].prepare({}, self._context).run(lambda tail: None)
         finally:
             if self._servers.problems or self._calls % self.LIVES == 0:
                 self.close()
@@ -266,7 +266,7 @@ class Lsp(Reader):
         folder = support.scratch_folder()
         with open(os.path.join(folder, "a.py"), "w") as file:
             file.write("def greet():\n    return 1\n\n\ngreet()\n")
-        self._space = Workspace(folder, samples.SETTINGS, 0)
+        self._context = context(folder)
         self._uri = pathlib.Path(folder, "a.py").as_uri().encode()
 
     def read(self, data):
@@ -275,12 +275,12 @@ class Lsp(Reader):
         except (ValueError, RecursionError):
             return  # wire.messages refuses it: see Messages
         found = lsp_answers.locations(answer)
-        lsp_answers.places(found, self._space.cwd, lambda uri, line: "x = 1")
+        lsp_answers.places(found, self._context.folder, lambda uri, line: "x = 1")
         lsp_answers.hover(answer)
         lsp_answers.outline(answer)
-        lsp_answers.found_symbols([answer], self._space.cwd)
+        lsp_answers.found_symbols([answer], self._context.folder)
         lsp_answers.diagnostics(answer if isinstance(answer, list) else [answer], "a.py", lambda position: (0, 0))
-        changes = workspace_edit.plan(answer, "fuzz", "utf-16", self._space, "greet", "hail", lambda path: (None, None))
+        changes = workspace_edit.plan(answer, "fuzz", "utf-16", self._context, "greet", "hail", lambda path: (None, None))
         workspace_edit.summary(changes)
         workspace_edit.listing(changes)
 
@@ -294,6 +294,11 @@ def pieces(random, data: bytes):
         length = random.choice((1, 3, 10, 100, 5000))
         yield data[:length]
         data = data[length:]
+
+
+def context(folder: str) -> Context:
+    """What a tool's call in this folder gets."""
+    return Context(folder, samples.SETTINGS, Cancel(), None, "call_1", 0, Seen())
 
 
 READERS = {"client": ClientLines, "messages": Messages, "sse": Stream, "mcp": Mcp, "lsp": Lsp, "sessions": SessionFile,
