@@ -199,14 +199,9 @@ def _read_object(value: dict) -> Verdict:
 
 
 def _ending(code: int) -> str:
-    if code > 0:
-        return "exit %d" % code
-    import signal
+    from mm.wire import child
 
-    try:
-        return "killed by signal %d (%s)" % (-code, signal.Signals(-code).name)
-    except ValueError:
-        return "killed by signal %d" % -code
+    return "exit %d" % code if code > 0 else child.ending(code)
 
 
 def _matches(hook, tool: str | None) -> bool:

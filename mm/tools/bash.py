@@ -11,25 +11,20 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import subprocess
 import threading
 import time
 
 from mm import events
 from mm.secrecy import without_own
-from mm.text import LINE_LIMIT, clean_terminal, head_and_tail, one_line, plural, shown_whole, size
-from mm.tools.output import LIVE_CHARACTERS, Output, decode
+from mm.text import one_line, shown_whole
+from mm.tools.output import LIMIT, Output
 from mm.tools.tool import Action, Result, ToolError
 from mm.wire import child, programs
 
 NAME = "bash"
 # Seconds, as configured by default: for a command that names none; the most it can ask for.
 TIMEOUT, MAX_TIMEOUT = 120, 600
-# Lines shown of an output; the characters are configured.
-SHOWN_LINES = 600
-# A command that writes more is stopped, in bytes.
-OUTPUT_LIMIT = 64 * 1024 * 1024
 # Bytes of the longest command. Linux takes 128 KiB in one piece, and a hook must get the whole command in a variable:
 # `MM_COMMAND=` before it, a NUL after it.
 COMMAND_LIMIT = 128 * 1024 - len("MM_COMMAND=") - 1
@@ -39,8 +34,6 @@ DRAIN = 0.3
 LIVE = 0.25
 # Seconds after which a command is not over at once.
 PUMP_ALONE = 0.02
-# A NUL within so many bytes from the start makes an output binary.
-BINARY_PROBE = 8 * 1024
 
 # Nobody can answer a question or leave a pager or an editor.
 _ENVIRONMENT = dict(pair.split("=", 1) for pair in (
@@ -105,8 +98,7 @@ class _Run:
         self._longest = context.config.bash_max_timeout
         self._timeout = min(timeout, self._longest)
         self._lowered = timeout > self._longest
-        self._output = Output(OUTPUT_LIMIT)
-        self._keep_log = False
+        self._output = Output()
         self._child = None
         self._exited = threading.Event()
         self._over = threading.Event()  # it has exited, or written too much
@@ -128,7 +120,7 @@ class _Run:
         finally:
             if not finished:
                 self._child.end(GRACE)
-            self._output.forget(self._keep_log)
+            self._output.forget()
 
     def _begin(self, work):
         threading.Thread(target=work, name=f"bash{work.__name__} {self._child.pid}", daemon=True).start()
@@ -145,7 +137,7 @@ class _Run:
                 if not data:
                     break
                 self._output.add(data)
-                if self._output.size > OUTPUT_LIMIT:
+                if self._output.size > LIMIT:
                     self._over.set()
         self._output.close()
         self._drained.set()
@@ -164,9 +156,9 @@ class _Run:
                 break
             if self._output.size != shown:
                 shown = self._output.size
-                progress(clean_terminal(self._output.latest())[-LIVE_CHARACTERS:])
-        if self._output.size > OUTPUT_LIMIT:
-            return self._stop(cancel, f"[stopped: more than {OUTPUT_LIMIT >> 20} MB of output]")
+                progress(self._output.latest())
+        if self._output.size > LIMIT:
+            return self._stop(cancel, f"[stopped: more than {LIMIT >> 20} MB of output]")
         return None
 
     def _stop(self, cancel, sentence):
@@ -186,7 +178,7 @@ class _Run:
         return f"{start}: the command and its children were killed. {longer}{advice}"
 
     def _result(self, stopped):
-        shown = self._shown()
+        shown = self._output.shown(self._context.shown_limit(self._context.config.bash_max_output))
         notes = []
         if stopped:
             notes.append(stopped)
@@ -202,55 +194,9 @@ class _Run:
 
     def _still_running(self):
         group = self._child.pid
-        return (f"[still running in the background: process group {group}. {self._log('Its output goes to {}')}. "
+        return (f"[still running in the background: process group {group}. {self._output.named('Its output goes to {}')}. "
                 f"Stop it with: kill -- -{group}]")
-
-    def _log(self, sentence):
-        """`sentence` with the path of the log, which then stays; or why there is none."""
-        path = self._output.log()
-        if path is None:
-            return f"no log could be written: {self._output.error}"
-        self._keep_log = True
-        return sentence.format(path)
-
-    def _shown(self):
-        """The output as the model reads it, without blank lines at its end; "" if there is none."""
-        ends = self._output.ends()
-        if b"\0" in ends.beginning[:BINARY_PROBE]:
-            return f"[binary output, {size(ends.size)}; {self._log('it is in {}')}]"
-        limit = self._context.shown_limit(self._context.config.bash_max_output)
-        if ends.end is None:
-            text = clean_terminal(decode(ends.beginning, False, False)).rstrip("\n")
-            head, tail = head_and_tail(text, limit, SHOWN_LINES)
-            count, total = text.count("\n") + 1, len(text.encode("utf-8"))
-        else:
-            first = ends.beginning[:ends.beginning.rfind(b"\n") + 1] or ends.beginning
-            last = ends.end[ends.end.find(b"\n") + 1:] or ends.end
-            first = clean_terminal(decode(first, False, True)).rstrip("\n")
-            last = clean_terminal(decode(last, True, False)).rstrip("\n")
-            head, tail = head_and_tail(first, limit, SHOWN_LINES, last)
-            count, total = ends.newlines + (not ends.end.endswith(b"\n")), ends.size
-        shown = "\n".join(head)
-        if tail:
-            return f"{shown}\n{self._left_out(head + tail, count, total)}\n" + "\n".join(tail)
-        if shown != text:
-            whole = self._log("everything is in {}")
-            return f"{shown}\n[lines over {LINE_LIMIT} characters were cut; {whole}]"
-        return shown
-
-    def _left_out(self, shown, count, total):
-        left = size(max(total - len("\n".join(shown).encode("utf-8")), 0))
-        if count > len(shown):
-            left = f"{plural(count - len(shown), 'line')} ({left})"
-        return f"[… {left} left out; {self._log('everything is in {}, use read_file or grep on it')} …]"
 
 
 def _ending(code):
-    if code == 0:
-        return "[no output]"
-    if code > 0:
-        return f"[exit code {code}]"
-    try:
-        return f"[killed by signal {-code} ({signal.Signals(-code).name})]"
-    except ValueError:
-        return f"[killed by signal {-code}]"
+    return f"[{child.ending(code)}]" if code else "[no output]"

@@ -10,10 +10,10 @@ import re
 
 from mm.conversation import estimate
 from mm.peers.mcp import McpFailure
-from mm.text import clean_terminal, head_and_tail, one_line, plural, size
-from mm.tools import logs, registry
-from mm.tools.bash import SHOWN_LINES
+from mm.text import clean_terminal, one_line, plural, size
+from mm.tools import registry
 from mm.tools.input_schema import clean
+from mm.tools.output import Output
 from mm.tools.tool import ALWAYS, Action, Result, Tool, ToolError
 
 PREFIX = "mcp__%s__"
@@ -33,10 +33,7 @@ RESOURCE = "[resource %s]"
 UNKNOWN = "[%s]"
 NOTHING = "[no output]"
 FAILED_SILENTLY = "[mcp %s: %s failed without a word]"
-LEFT_OUT = "[… %s left out; %s …]"
-IN_LOG = "everything is in %s, use read_file or grep on it"
 TOO_DEEP = "[structured content that is nested too deeply to be shown]"
-NO_LOG = "no log could be written: %s"
 
 
 def tools(servers, disabled, window: int) -> tuple:
@@ -182,23 +179,11 @@ def _media(what, part, data):
 
 
 def _shown(text, context):
-    """As much of it as the model may read; the whole goes to a file then."""
-    head, tail = head_and_tail(text, context.shown_limit(context.config.bash_max_output), SHOWN_LINES)
-    shown = "\n".join(head)
-    if not tail and shown == text:
-        return text
-    left = size(max(len(text.encode("utf-8")) - len("\n".join(head + tail).encode("utf-8")), 0))
-    return "\n".join(head + [LEFT_OUT % (left, _spill(text))] + tail)
-
-
-def _spill(text):
-    """Writes a log with the whole text; says where, or why not."""
+    """As much of it as the model may read; the whole goes to a log then."""
+    output = Output()
+    output.add(text.encode("utf-8"))
+    output.close()
     try:
-        path, file = logs.new_log()
-        with file:
-            view = memoryview(text.encode("utf-8"))
-            while view:
-                view = view[file.write(view):]
-    except OSError as error:
-        return NO_LOG % (error.strerror or error)
-    return IN_LOG % path
+        return output.shown(context.shown_limit(context.config.bash_max_output))
+    finally:
+        output.forget()

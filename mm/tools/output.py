@@ -1,8 +1,8 @@
-"""What a command has written so far: all of it in memory while it is short, else its two ends, and all of it in a log.
+"""A long output: all of it in memory while it is short, else its two ends, and all of it in a log that the result names.
 
-Two threads use an Output: the pump adds, the turn looks. The log is written from the moment the memory does not hold
-everything, or when somebody asks for its path: for most commands there is none. Where it cannot be written (a full disk),
-the command still runs and its ends are still shown.
+Two threads use an Output: one adds, the turn's looks. The log is written from the moment the memory does not hold
+everything, or when a result has to name it: for most outputs there is none. If it cannot be written (a full disk), the
+two ends are shown all the same.
 """
 
 from __future__ import annotations
@@ -10,28 +10,32 @@ from __future__ import annotations
 import codecs
 import os
 import threading
-from collections import namedtuple
 
+from mm.text import LINE_LIMIT, clean_terminal, head_and_tail, plural, size
 from mm.tools import logs
 
+# Bytes of a log; what comes after them is lost.
+LIMIT = 64 * 1024 * 1024
+# Lines that a result shows; the characters are configured.
+SHOWN_LINES = 600
 # What is kept in memory of the beginning and of the end, in bytes.
 HEAD = 256 * 1024
 TAIL = 512 * 1024
+# A NUL within so many bytes from the start makes an output binary.
+BINARY_PROBE = 8 * 1024
 # What the live view shows, in characters; a character takes four bytes at most, escape sequences some more.
 LIVE_CHARACTERS = 2000
 _LIVE_BYTES = 8 * LIVE_CHARACTERS
 
-# An Output at one moment: `end` is None when `beginning` is everything.
-Ends = namedtuple("Ends", "beginning end size newlines")
-
 
 class Output:
-    """`size` is the number of bytes so far; `error` says why there can be no log, or is None."""
+    """`size` is the number of bytes so far."""
 
-    def __init__(self, limit: int):
+    def __init__(self, limit: int = LIMIT):
         self.size = 0
         self._newlines = 0
-        self.error = None
+        self._error = None  # why there can be no log
+        self._named = False  # whether a result names the log
         self._limit = limit  # of the log, in bytes
         self._lock = threading.Lock()
         self._head = bytearray()
@@ -62,12 +66,12 @@ class Output:
 
     def _open(self):
         """Starts the log with what has been in memory up to now, unless there is one."""
-        if self._path or self.error:
+        if self._path or self._error:
             return
         try:
             self._path, self._file = logs.new_log()
         except OSError as error:
-            self.error = error.strerror or str(error)
+            self._error = error.strerror or str(error)
             return
         for data in (self._head, self._tail):
             if self._file:
@@ -81,7 +85,7 @@ class Output:
             while view:
                 view = view[self._file.write(view):]
         except OSError as error:
-            self.error = error.strerror or str(error)
+            self._error = error.strerror or str(error)
             self._discard()
 
     def _close(self):
@@ -98,31 +102,63 @@ class Output:
                 pass  # the command itself may have removed it
             self._path = None
 
-    def log(self) -> str | None:
-        """The path of the log with everything in it so far and from now on; None where it cannot be written."""
+    def shown(self, characters: int) -> str:
+        """As much of it as a result may show, cleaned, with a line about what is left out; "" if there is nothing."""
+        beginning, end, total, newlines = self._ends()
+        if b"\0" in beginning[:BINARY_PROBE]:
+            return f"[binary output, {size(total)}; {self.named('it is in {}')}]"
+        if end is None:
+            text = clean_terminal(decode(beginning, False, False)).rstrip("\n")
+            head, tail = head_and_tail(text, characters, SHOWN_LINES)
+            count, total = text.count("\n") + 1, len(text.encode("utf-8"))
+        else:
+            first = beginning[:beginning.rfind(b"\n") + 1] or beginning
+            last = end[end.find(b"\n") + 1:] or end
+            text = clean_terminal(decode(first, False, True)).rstrip("\n")
+            last = clean_terminal(decode(last, True, False)).rstrip("\n")
+            head, tail = head_and_tail(text, characters, SHOWN_LINES, last)
+            count = newlines + (not end.endswith(b"\n"))
+        shown = "\n".join(head)
+        if tail:
+            return "\n".join([shown, self._left_out(head + tail, count, total), *tail])
+        if shown != text:
+            return f"{shown}\n[lines over {LINE_LIMIT} characters were cut; {self.named('everything is in {}')}]"
+        return shown
+
+    def named(self, sentence: str) -> str:
+        """`sentence` with the path of the log, which then stays; or why there is none."""
         with self._lock:
             self._open()
-            return self._path
+            if self._path is None:
+                return f"no log could be written: {self._error}"
+            self._named = True
+            return sentence.format(self._path)
 
-    def ends(self) -> Ends:
-        """The beginning and the end of what there is now."""
+    def _left_out(self, shown, count, total):
+        left = size(max(total - len("\n".join(shown).encode("utf-8")), 0))
+        if count > len(shown):
+            left = f"{plural(count - len(shown), 'line')} ({left})"
+        return f"[… {left} left out; {self.named('everything is in {}, use read_file or grep on it')} …]"
+
+    def _ends(self):
+        """(beginning, end, bytes, line ends) of what there is now; the end is None if the beginning is everything."""
         with self._lock:
             if len(self._head) + len(self._tail) == self.size:
-                return Ends(bytes(self._head + self._tail), None, self.size, self._newlines)
-            return Ends(bytes(self._head), bytes(self._tail[-TAIL:]), self.size, self._newlines)
+                return bytes(self._head + self._tail), None, self.size, self._newlines
+            return bytes(self._head), bytes(self._tail[-TAIL:]), self.size, self._newlines
 
     def latest(self) -> str:
-        """The end so far, decoded, for the live view."""
+        """The end so far, cleaned, for the live view."""
         with self._lock:
             data = bytes(self._head[-_LIVE_BYTES:] + self._tail[-_LIVE_BYTES:])[-_LIVE_BYTES:]
-        return decode(data, True, True)
+        return clean_terminal(decode(data, True, True))[-LIVE_CHARACTERS:]
 
-    def forget(self, keep_log: bool) -> None:
-        """The call is answered: what comes later goes to the log, or nowhere."""
+    def forget(self) -> None:
+        """The call is answered: what comes later goes to the log if the result names it, or nowhere."""
         with self._lock:
             self._in_memory = False
             self._head, self._tail = bytearray(), bytearray()
-            if not keep_log:
+            if not self._named:
                 self._discard()
 
     def close(self) -> None:
@@ -133,7 +169,7 @@ class Output:
 
 
 def decode(data: bytes, cut_before: bool, cut_after: bool) -> str:
-    """Text of a piece; what is left of characters that the cuts before and after it went through is dropped."""
+    """Text of a piece; what a cut before or after it has left of a character is dropped."""
     start = 0
     while cut_before and start < min(3, len(data)) and data[start] & 0xC0 == 0x80:
         start += 1

@@ -75,6 +75,18 @@ def end_all() -> None:
     system.dismiss()
 
 
+def ending(code: int) -> str:
+    """How a program ended: `exit code 3`, `killed by signal 9 (SIGKILL)`."""
+    if code >= 0:
+        return "exit code %d" % code
+    import signal
+
+    try:
+        return "killed by signal %d (%s)" % (-code, signal.Signals(-code).name)
+    except ValueError:
+        return "killed by signal %d" % -code
+
+
 class Child:
     """A program and its group. `process` is the Popen, `pid` its number and the group's. Every method may be called at
     any time, any number of times: on a group that is gone or released they do nothing."""

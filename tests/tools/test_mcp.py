@@ -132,7 +132,7 @@ class ToolsOfAServer(McpTest):
         output = self.run_tool(self.offered(), "echo", text=text).output
         self.assertLess(len(output), self.context.config.bash_max_output + 300)
         self.assertTrue(output.startswith("line 0\n") and output.endswith("\nline 19999"))
-        path = re.search(r"\[… [\d.]+ KB left out; everything is in (\S+), use read_file or grep on it …\]", output).group(1)
+        path = re.search(r"\[… \d+ lines \([\d.]+ KB\) left out; everything is in (\S+), use read_file or grep on it …\]", output).group(1)
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read(), text)
 
@@ -188,7 +188,7 @@ class ThePage(unittest.TestCase):
             client.SERVER_ENDED % ("a line over " + size(program.LONGEST_MESSAGE)))
         parts = ["`mcp <name>: %s`" % line for line in lines] + ["`[mcp <name>: %s]`" % line for line in results]
         parts += ["`[mcp <name> %s]`" % client.OFF_AFTER, mcp_pool.WAITING % "<names>", mcp.NOTHING, "up to %d s" % mcp_pool.FIRST_TURN,
-                  mcp.FAILED_SILENTLY % ("<server>", "<tool>"), mcp.LEFT_OUT % ("120.3 KB", mcp.IN_LOG % "<log>"),
+                  mcp.FAILED_SILENTLY % ("<server>", "<tool>"), "[… 2345 lines (120.3 KB) left out; everything is in <log>, use read_file or grep on it …]",
                   mcp.TOO_MANY % (12, "31 MCP tools", "files: 10, git: 2", mcp.SIXTH % 8192, "files"),
                   "`%s`" % once.ALWAYS_ASKS % "<tool>", "%d levels deep" % LEVELS, "KILL %g s later" % child.LAST_GRACE,
                   "%d lines of each start" % program.NOISE_LINES, ", ".join(client.REVISIONS[:3]), client.STATELESS,
