@@ -60,6 +60,12 @@ def start(argv, cwd=None, env=None, stdin=subprocess.DEVNULL, stdout=subprocess.
             _started.notify_all()
 
 
+def listed() -> set:
+    """The numbers of the groups that end with mm."""
+    with _lock:
+        return set(_listed)
+
+
 def end_all() -> None:
     """At exit: ends every listed group, at once and with KILL where TERM is ignored. Takes less than half a second."""
     with _lock:
@@ -117,9 +123,7 @@ class Child:
     def release(self) -> None:
         """Takes the group off the list: it lives on, also after mm."""
         with _lock:
-            if self._is_listed():
-                system.release(self.pid)
-                self._forget()
+            self._forget()
 
     def end(self, grace: float = 2.0) -> None:
         """TERM now, KILL after `grace` seconds if anything of the group is left; returns at once."""

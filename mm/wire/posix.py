@@ -85,9 +85,6 @@ class Posix:
             self._groups.discard(pid)
             self._tell("-%d\n" % pid)
 
-    def release(self, pid: int) -> None:
-        """Nothing beyond forget()."""
-
     def signal(self, pid: int, signal: str, reaped: bool) -> bool:
         if reaped and _exists(pid):
             return False  # the number belongs to somebody else by now

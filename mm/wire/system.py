@@ -5,13 +5,12 @@
     popen(argv, stdin, **more)    starts a program; one with a PIPE for stdin does nothing until open_gate()
     adopt(process)                a program was started: its group is on the guardian's list
     open_gate(process, stdin)     lets it begin
-    signal(pid, signal, reaped)   TERMINATE, KILL or PROBE to the group; whether there was one; `reaped` says that its
-                                  leader is gone
-    release(pid)                  the group is to live on
-    forget(pid)                   off the guardian's list
-    dismiss()                     ends the guardian when its list is empty
+    signal(pid, signal, reaped)   sends TERMINATE, KILL or PROBE to the group; returns whether there was one. `reaped` says
+                                  that its leader is gone
+    forget(pid)                   takes the group off the guardian's list
+    dismiss()                     ends the guardian if its list is empty
 
-child.py calls them under its lock, but for guard() and dismiss().
+child.py calls all but guard() and dismiss() under its lock.
 """
 
 from __future__ import annotations

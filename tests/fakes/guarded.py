@@ -4,6 +4,7 @@ Prints the group numbers on one line, then does HOW:
     wait      until stdin closes, then ends without a word to its children
     release   releases the last group, then as `wait`
     end       ends the first group with a long grace, then as `wait`
+    more      at a line on stdin starts one more and prints its group, then as `wait`
     end_all   until stdin closes, then end_all()
 Every SCRIPT must write a line when it is ready.
 """
@@ -27,6 +28,9 @@ def main(how: str, *scripts: str) -> None:
     if how == "end":
         children[0].end(grace=60)
     print(*[one.pid for one in children], flush=True)
+    if how == "more":
+        sys.stdin.readline()
+        print(child.start(["/bin/sh", "-c", "sleep 60"]).pid, flush=True)
     sys.stdin.read()
     if how == "end_all":
         child.end_all()

@@ -20,7 +20,9 @@ class Connection:
         self._their_input, self.to_peer = os.pipe()
         self.from_peer, self._their_output = os.pipe()
         self.served, self.notices = [], []
-        self.peer = Peer(streams.read_from(self._their_input), streams.write_to(self._their_output), serve or self.served.append,
+        self.writing = threading.Event()  # the peer has begun to write
+        self._write = streams.write_to(self._their_output)
+        self.peer = Peer(streams.read_from(self._their_input), self._write_of_the_peer, serve or self.served.append,
                          notified or (lambda *notice: self.notices.append(notice)), trace=trace, framing=framed, **options)
         self._framer, self._lines = framed.framer(), []
         self.problem = None  # what run() raised
@@ -32,6 +34,10 @@ class Connection:
             self.peer.run()
         except TooLong as problem:
             self.problem = problem
+
+    def _write_of_the_peer(self, data):
+        self.writing.set()
+        self._write(data)
 
     def write(self, *lines) -> None:
         for line in lines:

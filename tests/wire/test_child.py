@@ -84,6 +84,16 @@ class TheGuardian(unittest.TestCase):
         wait_until(lambda: gone(guarded.groups[0]) and not support.alive(guarded.guardian))
         self.assertFalse(gone(guarded.groups[1]))
 
+    def test_a_killed_guardian_is_replaced_and_told_the_list(self):
+        guarded = self.start("more", PLAIN, PLAIN)
+        os.kill(guarded.guardian, signal.SIGKILL)
+        wait_until(lambda: not support.alive(guarded.guardian))
+        guarded.process.stdin.write(b"more\n")
+        guarded.process.stdin.flush()
+        guarded.groups.append(int(guarded.process.stdout.readline()))
+        guarded.process.kill()
+        wait_until(lambda: all(map(gone, guarded.groups)), 2)
+
     def test_keeps_a_group_that_is_being_ended_on_its_list(self):
         guarded = self.start("end", STUBBORN)
         guarded.process.kill()
@@ -159,11 +169,11 @@ class InThisProcess(unittest.TestCase):
         self.assertEqual(one.process.wait(DEADLINE), 0)
 
     def test_popens_errors_come_through_and_list_nothing(self):
-        listed = dict(child._listed)
+        listed = child.listed()
         self.assertRaises(FileNotFoundError, child.start, ["/no/such/program"])
         self.assertRaises(FileNotFoundError, child.start, ["true"], cwd="/no/such/folder")
         self.assertRaises(PermissionError, child.start, ["/"])
-        self.assertEqual(child._listed, listed)
+        self.assertEqual(child.listed(), listed)
 
     def test_folder_environment_and_streams_are_given(self):
         one = child.start(["/bin/sh", "-c", "pwd; echo $WORD; cat; echo error >&2"], cwd="/", env={"WORD": "w"}, stdin=subprocess.PIPE,
@@ -189,12 +199,12 @@ class InThisProcess(unittest.TestCase):
                 one.end(grace=0.2)
                 self.assertLess(time.monotonic() - started, 0.1)
                 wait_until(lambda: gone(one.pid))
-                wait_until(lambda: one.pid not in child._listed)
+                wait_until(lambda: one.pid not in child.listed())
 
     def test_end_lets_a_program_end_by_itself_and_reaps_it(self):
         one = self.start("trap 'sleep 0.1; exit 7' TERM; echo ready; while :; do sleep 0.02; done")
         one.end()
-        wait_until(lambda: one.process.returncode is not None and one.pid not in child._listed, 1.5)
+        wait_until(lambda: one.process.returncode is not None and one.pid not in child.listed(), 1.5)
         self.assertEqual(one.process.returncode, 7)
 
     def test_end_works_while_another_thread_waits_for_the_program(self):
@@ -205,7 +215,7 @@ class InThisProcess(unittest.TestCase):
         one.end(grace=0.3)
         waiter.join(DEADLINE)
         self.assertEqual(codes, [-signal.SIGTERM])
-        wait_until(lambda: one.pid not in child._listed)
+        wait_until(lambda: one.pid not in child.listed())
 
     def test_a_released_group_is_never_signalled(self):
         one = self.start(PLAIN)
@@ -231,7 +241,7 @@ class InThisProcess(unittest.TestCase):
         for method in (one.terminate, one.end, one.kill, one.release, one.terminate, one.kill, one.end):
             method()
         self.assertFalse(one.alive())
-        self.assertNotIn(one.pid, child._listed)
+        self.assertNotIn(one.pid, child.listed())
 
     def test_a_number_that_was_given_to_another_program_is_not_signalled(self):
         """The system is made to look as if it had given the number again: the leader counts as reaped, and yet runs."""
@@ -243,7 +253,7 @@ class InThisProcess(unittest.TestCase):
                 one.process.wait()
                 self.assertFalse(getattr(one, method)())
                 self.assertIsNone(stranger.poll())
-                self.assertNotIn(one.pid, child._listed)
+                self.assertNotIn(one.pid, child.listed())
                 end(one.pid)
                 stranger.wait()
 
@@ -275,20 +285,7 @@ class InThisProcess(unittest.TestCase):
         for thread in threads:
             thread.join(DEADLINE)
         self.assertEqual(errors, [])
-        wait_until(lambda: not child._listed)
-
-    def test_a_killed_guardian_is_replaced_and_told_the_list(self):
-        first = self.start(PLAIN)
-        before = child.system._guardian.pid
-        os.kill(before, signal.SIGKILL)
-        wait_until(lambda: not support.alive(before))
-        second = self.start(PLAIN)
-        guardian = child.system._guardian
-        self.assertNotEqual(guardian.pid, before)
-        # As at the end of mm: the pipe closes.
-        child.system._drop_guardian()
-        wait_until(lambda: gone(first.pid) and gone(second.pid), 2)
-        guardian.wait(DEADLINE)
+        wait_until(lambda: not child.listed())
 
 
 if __name__ == "__main__":
