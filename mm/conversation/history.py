@@ -16,10 +16,7 @@ The server's own shape exists only in what `to_wire` returns.
 
 from __future__ import annotations
 
-import json
-
 from mm.events import FAILED
-from mm.model import call_arguments
 
 INTERRUPTED = "[no result: the turn was interrupted]"
 # Stands for an answer that was cut before its first word: many chat templates refuse two user messages in a row.
@@ -49,7 +46,7 @@ def nothing_said(reasoning: str = "", field: str = "") -> dict:
 
 
 def assistant_message(text: str, reasoning: str = "", calls: list = (), field: str = "") -> dict:
-    """`calls`: [{"ref", "name", "arguments"}], each `arguments` as valid_arguments() returns it. `field`: where the server sent
+    """`calls`: [{"ref", "name", "arguments"}], each `arguments` the text of a JSON object (call_arguments). `field`: where the server sent
     the reasoning; "" where it has none for it."""
     message = {"role": "assistant", "content": text}
     if reasoning:
@@ -67,22 +64,6 @@ def tool_message(ref: str, name: str, output: str, **shown) -> dict:
     message = {"role": "tool", "call": ref, "name": name, "content": output}
     message.update((key, value) for key, value in shown.items() if value)
     return message
-
-
-def valid_arguments(raw) -> str:
-    """The text of a JSON object to keep for a call, whatever the model sent: its own bytes where they are one.
-
-    Read as the tools read them (mm.model.call_arguments), so that what ran is what is kept; `{}` for what cannot be read.
-    """
-    value = call_arguments.read(raw).value
-    if value is None:
-        return "{}"
-    try:
-        if isinstance(raw, str) and isinstance(json.loads(raw), dict):
-            return raw
-    except (ValueError, RecursionError):
-        pass
-    return json.dumps(value, ensure_ascii=False)
 
 
 def mend(messages: list) -> list:

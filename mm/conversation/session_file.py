@@ -14,7 +14,7 @@ import re
 from collections import namedtuple
 
 from mm import json_text
-from mm.conversation import history
+from mm.model import call_arguments
 from mm.events import COMPLETED, FAILED
 from mm.text import replace_surrogates
 
@@ -223,5 +223,5 @@ def _mend_call(call, where):
             return False
     except (ValueError, RecursionError):
         pass
-    call["arguments"] = history.valid_arguments(given)
+    call["arguments"] = call_arguments.read(given).text
     return True

@@ -6,10 +6,8 @@ import os
 import threading
 
 from mm import log
-from mm.cancel import Cancel
 from mm.engine.queue import TurnQueue
 from mm.engine.session import Session, new_id
-from mm.errors import UserError
 from mm.model.connection import Connection
 
 LEADS_OUTSIDE = "⚠️ %s leads out of the folder through a link: sessions are not kept"
@@ -41,7 +39,7 @@ class Agent:
 
             store = stores.create(folder, session_id, cwd)
         session = Session(session_id, cwd, self.config, store, can_ask=self.can_ask, mcp_pool=self._pool())
-        session.save(self.model_name)
+        session.save(self.model.model_name)
         return session
 
     def load_session(self, session_id: str, cwd: str) -> Session:
@@ -98,17 +96,3 @@ class Agent:
         """Goes on numbering above the calls of a session that was loaded."""
         with self._numbering:
             self._last_number = max(self._last_number, highest)
-
-    @property
-    def model_name(self) -> str:
-        return self.model.model_name
-
-    def server(self, cancel: Cancel):
-        return self.model.server(cancel)
-
-    def failed(self, problem: UserError) -> None:
-        self.model.failed(problem)
-
-    @property
-    def window(self):
-        return self.model.window

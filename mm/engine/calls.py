@@ -1,22 +1,23 @@
-"""One tool call of the model, from its text to its result in the history.
+"""One tool call of the model, from its arguments to its result in the history.
 
-    Calls.run     arguments -> loop detector -> hooks -> Action -> gate -> run -> hooks -> history
+    Calls.run     loop detector -> arguments -> hooks -> Action -> gate -> run -> hooks -> history
 
 Each call that is announced has exactly one end, on every path. Cancelled passes through.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
 
+from mm import log
 from mm.cancel import Cancel, Cancelled
 from mm.conversation import history
 from mm.diff import capped
 from mm.engine import loops, verdict as verdicts
 from mm.engine.gate import rejection
+from mm.engine.second_tries import MALFORMED_CALL, SecondTries
 from mm.events import ALLOW, FAILED, Permission, ToolEnded, ToolOutput, ToolPending, ToolStarted
 from mm.text import one_line
 from mm.tools import paths, registry
@@ -33,122 +34,96 @@ FILE_TOOLS = ("read_file", "write_file", "edit_file")
 
 
 class Calls:
-    """The calls of one turn. `commands`, `file_operations` and `skills` count those that ran, `malformed` those in a row
-    that could not be read."""
+    """The calls (request.Call) of one turn. `commands`, `file_operations` and `skills` count those that ran; `end_line` is the
+    line with which the turn has to end after the last call, None if it goes on."""
 
-    def __init__(self, agent, session, front, cancel: Cancel):
-        self._agent, self._session, self._front, self._cancel = agent, session, front, cancel
+    def __init__(self, process, session, front, cancel: Cancel, tries: SecondTries):
+        self._process, self._session, self._front, self._cancel, self._tries = process, session, front, cancel, tries
         self.commands = self.file_operations = self.skills = 0
-        self.malformed = 0
+        self.end_line = None
         self._rejections = 0
         self._announced = None
         self._seconds = 0  # that the last call ran
-        self._cancelled = None  # what the call is answered with when it is cancelled
-        config = agent.config
-        self._loops = loops.CallLoops(config.loop_repeats) if config.loop_enabled else None
+        self._when_cancelled = None  # what the call is answered with when it is cancelled
+        self._loops = loops.CallLoops(process.config.loop_repeats) if process.config.loop_enabled else None
 
-    def looping(self):
-        """The title of the last call when the model goes round in circles and no word of mm's has helped; else None."""
-        return self._announced.title if self._loops and self._loops.stopped() else None
-
-    def run(self, place: dict, call) -> None:
-        """`place`: the call as the history keeps it, under its number; `call`: what the model sent, a chat.ToolCall."""
+    def run(self, call) -> None:
+        """Runs the call, or answers it with the reason why it does not run."""
         self._cancel.check()
-        self._cancelled = Result.note(CANCELLED, FAILED)
-        result = None
+        self._when_cancelled = Result.note(CANCELLED, FAILED)
+        result = Result.failed(INTERNAL_ERROR % call.name)
         try:
-            result = self._try_unless_looping(place, call)
+            result = self._unless_looping(call)
         except Cancelled:
-            result = self._cancelled
-            raise
-        except Exception:
-            result = Result.failed(INTERNAL_ERROR % call.name)
+            result = self._when_cancelled
             raise
         finally:
-            self._end(place, result)
+            self._end(call, result)
+        if self._loops and self._loops.stopped():
+            log.line(loops.LOG_LINE % self._announced.title)
+            self.end_line = loops.STOPPED % call.name
 
-    def refuse(self, place: dict, call, text: str) -> None:
+    def refuse(self, call, text: str) -> None:
         """Shows a call that is not even tried, and gives it the result `text`."""
-        self._announce(place["ref"], call.name, one_line(call.name), self._kind(call.name), {})
-        self._end(place, Result.note(text, FAILED))
+        self._end(call, self._not_run(call, Result.note(text, FAILED), arguments={}))
 
-    def _try_unless_looping(self, place: dict, call) -> Result:
+    def _unless_looping(self, call) -> Result:
         if not self._loops:
-            return self._try(place, call)
-        given = json.loads(place["arguments"]) or str(call.arguments)
-        refusal = self._loops.before(call.name, given)
+            return self._from_arguments(call)
+        asked = call.arguments.value or call.arguments.problem
+        refusal = self._loops.before(call.name, asked)
         if refusal:
-            title = self._title(call.name, given)
-            self._announce(place["ref"], call.name, title, self._kind(call.name), json.loads(place["arguments"]))
-            return Result.note(refusal, FAILED)
+            return self._not_run(call, Result.note(refusal, FAILED), self._title(call))
         self._seconds = 0
-        result = self._try(place, call)
-        nudge = self._loops.after(call.name, given, result.output, self._seconds)
-        return _with_line(result, nudge) if nudge else result
+        result = self._from_arguments(call)
+        return _with_line(result, self._loops.after(call.name, asked, result.output, self._seconds))
 
-    def _kind(self, name: str) -> str:
-        return registry.kind_of(self._session.tools, name)
-
-    def _title(self, name: str, given) -> str:
+    def _from_arguments(self, call) -> Result:
+        """The result of a call whose tool is looked for and whose arguments are fitted to it."""
         try:
-            return registry.call_title(registry.find(self._session.tools, name), given if isinstance(given, dict) else {})
-        except ToolError:
-            return one_line(name)
-
-    def _try(self, place: dict, call) -> Result:
-        """From what the model sent to a Result; a call that cannot be read or made is answered with the reason."""
-        ref = place["ref"]
-        try:
-            tool = registry.find(self._session.tools, call.name)
+            tool = registry.find(self._session.prepared.tools, call.name)
             values = parse_arguments(tool, call.arguments)
         except ToolError as problem:
-            self.malformed += 1
-            self._announce(ref, call.name, one_line(call.name), self._kind(call.name), json.loads(place["arguments"]))
-            return Result.failed(str(problem))
-        self.malformed = 0
-        verdict = self._session.hooks.run("preToolCall", self._cancel, tool.name, values, call_id=ref)
+            if not self._tries.take(MALFORMED_CALL):
+                self.end_line = MALFORMED_CALL.end
+            return self._not_run(call, Result.failed(str(problem)))
+        self._tries.reset(MALFORMED_CALL)
+        verdict = self._session.prepared.hooks.run("preToolCall", self._cancel, tool.name, values, call_id=call.ref)
         if verdict.denied:
-            self._announce(ref, tool.name, verdicts.DENIED_TITLE % tool.name, tool.kind, values)
-            return Result.note(verdicts.DENIED % verdict.reason, FAILED)
+            denied = Result.note(verdicts.DENIED % verdict.reason, FAILED)
+            return self._not_run(call, denied, verdicts.DENIED_TITLE % tool.name, values)
         if verdict.arguments is None:
-            return self._make(ref, tool, values)
+            return self._prepared(call, tool, values)
         try:
             values = parse_arguments(tool, verdict.arguments)
         except BadArguments as problem:
-            self._announce(ref, tool.name, tool.name, tool.kind, verdict.arguments)
-            return Result.failed("%s\n%s" % (verdicts.ARGUMENTS_CHANGED, problem))
-        result = self._make(ref, tool, values)
+            result = self._not_run(call, Result.failed(str(problem)), tool.name, verdict.arguments)
+        else:
+            result = self._prepared(call, tool, values)
         return result._replace(output="%s\n%s" % (verdicts.ARGUMENTS_CHANGED, result.output))
 
-    def _make(self, ref: str, tool, values: dict) -> Result:
-        """Prepares the call, asks for permission and runs it."""
+    def _prepared(self, call, tool, values: dict) -> Result:
+        """The result of a call that is prepared, shown to the user if that is asked for, and run."""
         try:
-            action = tool.prepare(values, self._context(ref))
+            action = tool.prepare(values, self._context(call.ref))
         except ToolError as problem:
-            self._announce(ref, tool.name, registry.call_title(tool, values), tool.kind, values, self._paths(tool, values))
-            return Result.failed(str(problem))
-        pending = self._announce(ref, tool.name, action.title, action.kind or tool.kind, values, action.paths)
+            title = registry.call_title(tool, values)
+            return self._not_run(call, Result.failed(str(problem)), title, values, self._paths(tool, values))
+        pending = self._announce(call.ref, tool.name, action.title, action.kind or tool.kind, values, action.paths)
         permission = Permission(pending, action.diff, action.text)
         answer = self._session.gate.answer(permission, action.asks, self._front, self._cancel)
         if answer != ALLOW:
             self._rejections += 1
             return Result.note(rejection(tool.name, self._rejections, answer), FAILED)
         self._rejections = 0
-        result = self._run(ref, tool, values, action)
+        result = self._checked(call.ref, tool, values, self._ran(call.ref, tool, action))
+        result = _with_line(result, self._instructions(tool.name, action, result))
         plan = self._session.seen.plan
-        for line in (self._instructions(tool.name, action, result), plan.reminder() if plan and tool.name != "plan" else None):
-            result = _with_line(result, line) if line else result
-        return result
-
-    def _instructions(self, name: str, action, result: Result) -> str:
-        """The AGENTS.md files of the folders that the model comes to with this call; "" if there is nothing new."""
-        if result.status == FAILED or not (name in FILE_TOOLS or name == "lsp"):
-            return ""
-        return self._session.instructions.for_paths(action.paths, self._agent.window.size)
+        return _with_line(result, plan.reminder()) if plan and tool.name != "plan" else result
 
     def _context(self, ref: str) -> Context:
-        folder, window = os.path.abspath(self._session.cwd), self._agent.window.size
-        return Context(folder, self._agent.config, self._cancel, self._front, ref, window, self._session.seen)
+        folder, window = os.path.abspath(self._session.cwd), self._process.model.window.size
+        return Context(folder, self._process.config, self._cancel, self._front, ref, window, self._session.seen)
 
     def _paths(self, tool, values: dict) -> tuple:
         """The absolute path that a call is about, for one that could not be prepared."""
@@ -157,46 +132,72 @@ class Calls:
         except (KeyError, ToolError):
             return ()
 
-    def _run(self, ref: str, tool, values: dict, action) -> Result:
+    def _ran(self, ref: str, tool, action) -> Result:
         self._front.emit(ToolStarted(ref))
         self._count(tool.name, action.kind)
         progress = _Progress(self._front, ref)
         begin = time.monotonic()
         try:
-            result = action.run(progress)
+            return action.run(progress)
         except ToolError as problem:
-            result = Result.failed(str(problem))
+            return Result.failed(str(problem))
         finally:
             progress.close()
-        self._seconds = time.monotonic() - begin
-        return self._checked(ref, tool, values, result) if self._session.hooks.present("postToolCall") else result
+            self._seconds = time.monotonic() - begin
 
     def _checked(self, ref: str, tool, values: dict, result: Result) -> Result:
         """The result as the hooks leave it."""
-        self._cancelled = result._replace(output=UNCHECKED, prose=True)
-        verdict = self._session.hooks.run("postToolCall", self._cancel, tool.name, values, call_id=ref, output=result.output,
-                                          status=result.status, duration_ms=round(self._seconds * 1000))
+        hooks = self._session.prepared.hooks
+        if not hooks.present("postToolCall"):
+            return result
+        self._when_cancelled = Result.note(UNCHECKED, result.status)._replace(diff=result.diff)
+        verdict = hooks.run("postToolCall", self._cancel, tool.name, values, call_id=ref, output=result.output,
+                            status=result.status, duration_ms=round(self._seconds * 1000))
         if verdict.denied:
             result = Result.note(verdicts.HIDDEN % verdict.reason, result.status)
-        return _with_line(result, verdict.context) if verdict.context else result
+        return _with_line(result, verdict.context)
+
+    def _instructions(self, name: str, action, result: Result) -> str:
+        """The AGENTS.md files of the folders that the model comes to with this call; "" if there is nothing new."""
+        if result.status == FAILED or not (name in FILE_TOOLS or name == "lsp"):
+            return ""
+        return self._session.prepared.instructions.for_paths(action.paths, self._process.model.window.size)
+
+    def _not_run(self, call, result: Result, title: str = "", arguments=None, paths=()) -> Result:
+        """Announces a call that will not run. Without a title it is its name, without other arguments those of the model."""
+        tool = self._tool(call)
+        name, kind = (tool.name, tool.kind) if tool else (call.name, registry.UNKNOWN_KIND)
+        arguments = call.arguments.value or {} if arguments is None else arguments
+        self._announce(call.ref, name, title or one_line(call.name), kind, arguments, paths)
+        return result
+
+    def _title(self, call) -> str:
+        tool = self._tool(call)
+        return registry.call_title(tool, call.arguments.value or {}) if tool else ""
+
+    def _tool(self, call):
+        """The tool that the call names, None if there is no such tool."""
+        try:
+            return registry.find(self._session.prepared.tools, call.name)
+        except ToolError:
+            return None
 
     def _announce(self, ref: str, name: str, title: str, kind: str, arguments: dict, paths=()) -> ToolPending:
         self._announced = ToolPending(ref, name, title, kind, arguments, paths)
         self._front.emit(self._announced)
         return self._announced
 
-    def _end(self, place: dict, result: Result) -> None:
+    def _end(self, call, result: Result) -> None:
         """The call's end, in the history and, if it was announced, for the front end."""
-        ref = place["ref"]
-        announced = self._announced if self._announced and self._announced.ref == ref else None
+        announced = self._announced if self._announced and self._announced.ref == call.ref else None
         shown = {"status": result.status}
         if self._session.store:
             shown.update(diff=capped(result.diff)._asdict() if result.diff else None, prose=result.prose)
             if announced:
                 shown.update(title=announced.title, toolKind=announced.kind)
-        self._session.messages.append(history.tool_message(ref, place["name"], result.output, **shown))
+        self._session.messages.append(history.tool_message(call.ref, call.name, result.output, **shown))
         if announced:
-            self._front.emit(ToolEnded(ref, result.status, result.output, result.diff, result.prose))
+            self._front.emit(ToolEnded(call.ref, result.status, result.output, result.diff, result.prose))
 
     def _count(self, name: str, kind) -> None:
         if name == "bash":
@@ -225,5 +226,5 @@ class _Progress:
             self._open = False
 
 
-def _with_line(result: Result, line: str) -> Result:
-    return result._replace(output="%s\n%s" % (result.output, line))
+def _with_line(result: Result, line) -> Result:
+    return result._replace(output="%s\n%s" % (result.output, line)) if line else result

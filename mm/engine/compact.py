@@ -11,12 +11,14 @@ bug leave them as they were. What they become is decided in conversation.compact
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections import namedtuple
 
 from mm import log
 from mm.conversation import compaction, estimate
-from mm.engine import loops
+from mm.engine import loops, request
+from mm.engine.second_tries import REFUSED_AS_TOO_LONG, SecondTries
 from mm.errors import UserError
 from mm.events import Text, Thought
 from mm.model import chat
@@ -25,7 +27,6 @@ COMPRESSED = "🗜️ compressed %d messages → 1 summary + %d kept (%d tokens,
 NOTHING = "🗜️ nothing to compact: %d message(s), no turn older than the last %d"
 CLEARED = "🗜️ left out %d old tool output(s) (%d tokens)"
 FAILED = "[compact: failed, history kept: %s]"
-NO_LONGER_FITS = "⚠️ the conversation no longer fits the context window (%s/%s tokens). Use /new or /compact."
 
 # Explanations of a failure, besides the server's own words.
 NO_SUMMARY = "the model wrote no summary"
@@ -65,20 +66,21 @@ class _Failed(Exception):
 class Compactor:
     """Shortens one session's history; one for each turn and each /compact, whose failures it counts.
 
-    The session is open. `count(usage)` takes the chat.Usage of each request for a summary: it belongs to the session's totals,
-    but the session's meter must not take it for a report, since the request was another one. All methods raise Cancelled;
+    The session is prepared. `tries` are the turn's SecondTries. The server's counts of a request for a summary belong to the
+    session's totals, but its meter must not take them for a report: that request was another one. All methods raise Cancelled;
     the history is unchanged then.
     """
 
-    def __init__(self, agent, session, cancel, count):
-        self._agent, self._session, self._cancel, self._count = agent, session, cancel, count
+    def __init__(self, process, session, front, cancel, tries=None):
+        self._process, self._session, self._front, self._cancel = process, session, front, cancel
+        self._meter = session.prepared.meter
+        self._tries = tries or SecondTries()
         self._failures = 0
-        self._was_refused = False
 
     def forced(self) -> Outcome:
         """What /compact does: all turns but the last K become a summary, whatever there is room for."""
         messages = self._session.messages
-        keep = self._agent.config.context_keep_last_turns
+        keep = self._process.config.context_keep_last_turns
         plan = compaction.split(messages, keep)
         if plan is None:
             return Outcome(NOTHING % (len(messages), keep))
@@ -92,17 +94,17 @@ class Compactor:
 
         An attempt may fail twice in a turn; then the turn may go on while the next request still fits.
         """
-        window, used = self._agent.window.size, self._session.meter.used(self._session.messages)
-        if not window or used <= estimate.limit(self._agent.config, window):
+        window, used = self._process.model.window.size, self._meter.used(self._session.messages)
+        if not window or used <= estimate.limit(self._process.config, window):
             return None
         outcome = None
         if self._failures < FAILURES:
-            outcome = self._shorten(used, estimate.limit(self._agent.config, window), window)
+            outcome = self._shorten(used, estimate.limit(self._process.config, window), window)
             if outcome.changed or self._failures < FAILURES:
                 return outcome
-        if used <= window - estimate.reserve(self._agent.config, window):
+        if used <= window - estimate.reserve(self._process.config, window):
             return outcome
-        return Outcome(outcome.line if outcome else "", stop=NO_LONGER_FITS % (used, window))
+        return Outcome(outcome.line if outcome else "", stop=REFUSED_AS_TOO_LONG.end % (used, window))
 
     def overflowed(self, problem):
         """Shortens the history after a model call that failed with `problem`, once a turn.
@@ -110,32 +112,31 @@ class Compactor:
         None where the problem is another one. Otherwise the call can be made again if the outcome has no `stop`.
         """
         session = self._session
-        overflow = self._agent.window.learn(problem, self._agent.server(self._cancel))
+        overflow = self._process.model.window.learn(problem, self._process.model.server(self._cancel))
         if not (overflow or self._is_suspicious(problem)):
             return None
         if not session.messages or session.messages[-1]["role"] == "assistant":
             return None  # it broke off while it answered: what is there stays, the next turn finds the window known
-        window, meter = self._agent.window.size, session.meter
+        window, meter = self._process.model.window.size, self._meter
         if overflow:
             meter.refused(session.messages, overflow.prompt or max(window, meter.used(session.messages)))
         used = max(overflow.prompt if overflow else 0, meter.used(session.messages))
         outcome = Outcome("")
-        if not self._was_refused:
-            self._was_refused = True
+        if self._tries.take(REFUSED_AS_TOO_LONG):
             aim = round(AFTER_REFUSAL * used)
-            limit = min(aim, estimate.limit(self._agent.config, window)) if window else aim
+            limit = min(aim, estimate.limit(self._process.config, window)) if window else aim
             outcome = self._shorten(used, limit, window or used, refused=True)
         if outcome.changed:
             return outcome
         if not overflow:
             return None  # it was a guess: what the server said, or that it said nothing, tells more
-        return Outcome(outcome.line, stop=NO_LONGER_FITS % (used, window or "?"))
+        return Outcome(outcome.line, stop=REFUSED_AS_TOO_LONG.end % (used, window or "?"))
 
     def _is_suspicious(self, problem) -> bool:
         """Some servers answer a prompt that is too long with nothing at all."""
         if getattr(problem, "kind", None) != "empty":
             return False
-        window, used = self._agent.window.size, self._session.meter.used(self._session.messages)
+        window, used = self._process.model.window.size, self._meter.used(self._session.messages)
         return used >= (SUSPICIOUS * window if window else SUSPICIOUS_TOKENS)
 
     def _shorten(self, used: int, limit: int, window: int, refused: bool = False) -> Outcome:
@@ -143,7 +144,7 @@ class Compactor:
 
         The summary is asked for with the outputs still in place, as the server has read them.
         """
-        messages, meter = self._session.messages, self._session.meter
+        messages, meter = self._session.messages, self._meter
         cleared = compaction.clear_outputs(messages)
         freed = meter.estimate(messages) - meter.estimate(cleared)
         if freed < compaction.WORTH_CLEARING * window:
@@ -161,12 +162,12 @@ class Compactor:
 
     def _chosen(self, cleared: list, aim: float, window: int):
         """The Plan that keeps most among those that fit, else the one that keeps least. What it keeps is taken from `cleared`."""
-        keep = self._agent.config.context_keep_last_turns
+        keep = self._process.config.context_keep_last_turns
         allowed = min(2 * compaction.SUMMARY_WORDS, compaction.LARGEST_SUMMARY * window)
         chosen = None
         for whole, plan in zip(compaction.plans(self._session.messages, keep), compaction.plans(cleared, keep)):
             chosen = compaction.Plan(whole.summarised, plan.kept)
-            if self._session.meter.estimate(plan.kept) + allowed <= aim:
+            if self._meter.estimate(plan.kept) + allowed <= aim:
                 break
         if chosen is None:
             raise _Failed(NOTHING_LEFT)
@@ -175,51 +176,52 @@ class Compactor:
     def _clear(self, cleared: list) -> Outcome:
         count = sum(new is not old for new, old in zip(cleared, self._session.messages))
         self._adopt(cleared)
-        return Outcome(CLEARED % (count, self._session.meter.estimate(cleared)), changed=True)
+        return Outcome(CLEARED % (count, self._meter.estimate(cleared)), changed=True)
 
     def _summarise(self, plan, forced: bool = False, refused: bool = False) -> Outcome:
         """Asks for the summary and puts it into the place of what it stands for. Raises _Failed, UserError, Cancelled."""
         session, begin = self._session, time.monotonic()
         before, kept = len(session.messages), len(plan.kept)
-        session.hooks.run("preCompact", self._cancel, messages=before, forced=forced)
+        session.prepared.hooks.run("preCompact", self._cancel, messages=before, forced=forced)
         text = self._ask(plan, refused)
         shorter = [compaction.summary_message(text, plan.summarised)] + plan.kept
         if self._size(shorter) > compaction.SHRUNK * self._size(session.messages):
             raise _Failed(compaction.NOT_SMALLER)
         self._adopt(shorter)
         session.seen.skills_read.clear()  # their texts are among what was summarised, or may be
-        session.instructions.forget()
-        return Outcome(COMPRESSED % (before - kept, kept, session.meter.estimate(shorter), time.monotonic() - begin), changed=True)
+        session.prepared.instructions.forget()
+        return Outcome(COMPRESSED % (before - kept, kept, self._meter.estimate(shorter), time.monotonic() - begin), changed=True)
 
     def _size(self, messages: list) -> float:
         """Tokens of the messages alone: what every request begins with cannot shrink."""
-        return self._session.meter.estimate(messages) - self._session.meter.estimate([])
+        return self._meter.estimate(messages) - self._meter.estimate([])
 
     def _ask(self, plan, refused: bool) -> str:
         """The summary, asked for behind the conversation as the server has read it, or else in a request of its own."""
-        session, window = self._session, self._agent.window.size
-        used = session.meter.used(session.messages)
+        session, window = self._session, self._process.model.window.size
+        used = self._meter.used(session.messages)
         words = min(compaction.SUMMARY_WORDS, window // WINDOW_A_WORD) if window else compaction.SUMMARY_WORDS
         left = int((window - used - INSTRUCTION_TOKENS) / TOKENS_A_WORD) if window else words
         if not refused and left >= min(words, LEAST_WORDS):
             text = compaction.instructions(compaction.has_summary(session.messages), min(words, left))
             try:
-                return self._answer(compaction.request(session.system, session.messages, text), session.wire_tools)
+                return self._answer(compaction.request(session.prepared.system, session.messages, text), session.prepared.wire_tools)
             except (_Failed, UserError) as problem:
                 if getattr(problem, "kind", None) in _HOPELESS:
                     raise
                 log.line("compact: %s; asking once more, with a transcript" % problem)
         text = compaction.instructions(compaction.has_summary(plan.summarised), words)
-        room = window - estimate.reserve(self._agent.config, window) if window else AFTER_REFUSAL * used
+        room = window - estimate.reserve(self._process.config, window) if window else AFTER_REFUSAL * used
         room = min(room, AFTER_REFUSAL * used) if refused else room
-        return self._answer(compaction.transcript_request(plan.summarised, text, int(room / session.meter.ratio)), [])
+        return self._answer(compaction.transcript_request(plan.summarised, text, int(room / self._meter.ratio)), [])
 
     def _answer(self, messages: list, tools: list) -> str:
         """One request, answered in words. Raises _Failed, UserError, Cancelled."""
-        summary = _Summary(self._agent, self._session.meter.ratio, self._count)
-        server = self._agent.server(self._cancel)
-        with contextlib.closing(chat.complete(server, messages, tools, self._cancel, self._agent.tap,
-                                              learned=self._agent.model.learned)) as pieces:
+        process, session, front = self._process, self._session, self._front
+        summary = _Summary(process, self._meter.ratio, functools.partial(request.count, process, session, front))
+        pieces = chat.complete(process.model.server(self._cancel), messages, tools, self._cancel, process.tap,
+                               request.listener(session, front), process.model.learned)
+        with contextlib.closing(pieces):
             for piece in pieces:
                 summary.take(piece)
         return summary.text()
@@ -228,14 +230,14 @@ class Compactor:
         """The one place where the history changes."""
         self._cancel.check()
         self._session.messages[:] = messages
-        self._session.meter.forget()
+        self._meter.forget()
 
 
 class _Summary:
     """A summary while it streams in: one that cannot become one is given up at once, some models never come to an end."""
 
     def __init__(self, agent, ratio: float, count):
-        self._most_thought, self._window, self._loops = agent.config.model_max_reasoning, agent.window.size, loops.TextLoops(prose=True)
+        self._most_thought, self._window, self._loops = agent.config.model_max_reasoning, agent.model.window.size, loops.TextLoops(prose=True)
         self._ratio, self._count = ratio, count
         self._texts, self._tokens, self._thought = [], 0.0, 0
         self._called, self._finish = False, None

@@ -9,7 +9,6 @@ always told on stderr; whether it then counts as a denial is its `onFailure`, by
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time

@@ -15,8 +15,6 @@ from collections import deque, namedtuple
 NUDGE = "[you have made this same call %d times with the same result. Do something else, or tell the user what blocks you.]"
 NOT_RUN = "[not run: the same call gave the same result %d times]"
 STOPPED = "🔁 stopped: %s repeated with the same result. Tell me how to go on."
-STOPPED_TEXT = "🔁 stopped: the answer repeated itself. Tell me how to go on."
-REPEATED_NOTE = "[your last answer repeated itself and was cut. Go on without repeating.]"
 REPEATED_LINE = "🔁 the answer repeated itself and was cut"
 LOG_LINE = "[acp] loop detected: %s"
 

@@ -14,8 +14,6 @@ HIDDEN = "[hidden by a hook: %s]"
 DENIED_TITLE = "%s — denied by a hook"
 # The first line of a result whose arguments a hook replaced.
 ARGUMENTS_CHANGED = "[a hook changed the arguments]"
-# How often in a turn a turnEnd hook may send the model on.
-TURN_END_LIMIT = 3
 
 # What the hooks of an event said. `reason` and `context` are "" where there is none; `arguments` a dict in the place of
 # the call's, not yet checked against the tool, or None.

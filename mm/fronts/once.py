@@ -89,7 +89,7 @@ def _turn(agent, session, prompt: str, front, cancel: Cancel):
     skills = session.skills()
     said = invocation.with_uses(invocation.without_slash(prompt, skills, ()), skills)
     outcome = run_turn(agent, session, said, front, cancel)
-    agent.window.news()  # which a quick answer would be over before: what it says goes to stderr
+    agent.model.window.news()  # which a quick answer would be over before: what it says goes to stderr
     for line in session.notices.take():
         log.line("mm: " + line)
     session.end()

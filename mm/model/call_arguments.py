@@ -14,8 +14,9 @@ from collections import namedtuple
 from mm import json_text
 from mm.model.text_calls.openers import CALLS
 
-# `value`: the arguments, a dict, or None where they cannot be read; then `problem` says why, in a few words with the place.
-Reading = namedtuple("Reading", "value problem")
+# `value`: the arguments, a dict, or None if they cannot be read; then `problem` says why, in a few words with the place. `text`:
+# a JSON object to keep for them: the model's own text if that is one, `{}` for what cannot be read.
+Reading = namedtuple("Reading", "value problem text", defaults=("{}",))
 
 # What may stand before the object: a fence with a word, a byte order mark, what models of OpenAI's put before JSON.
 _BEFORE = re.compile(r"(?:\s|\ufeff|<\|constrain\|>|<\|message\|>|```\w*|json(?=[\s{<]))*")
@@ -31,6 +32,12 @@ def read(raw) -> Reading:
     """`raw`: the text as it was streamed, None, or a dict if the server sent an object."""
     value, text = raw, ""
     try:
+        given = json_text.read(raw) if isinstance(raw, str) else None
+        if isinstance(given, dict):
+            return Reading(given, "", raw)
+    except ValueError:
+        pass
+    try:
         for _ in range(2):
             if isinstance(value, str):  # some servers encode the object twice
                 text = value
@@ -42,7 +49,9 @@ def read(raw) -> Reading:
         return Reading(None, "nested too deeply at column 1")
     if value is None:
         value = {}
-    return Reading(value, "") if isinstance(value, dict) else Reading(None, "an object is expected at column 1")
+    if not isinstance(value, dict):
+        return Reading(None, "an object is expected at column 1")
+    return Reading(value, "", json_text.encode(value))
 
 
 def _first_value(text: str):

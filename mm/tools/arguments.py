@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 
-from mm.model import call_arguments
 from mm.text import replace_surrogates
 from mm.tools.tool import BadArguments
 
@@ -17,15 +16,17 @@ _NOT_JSON = "[{0}: the arguments are not valid JSON ({1}). Call {0} again with o
 _EXPECTED = {"string": "a string", "integer": "a number", "number": "a number", "boolean": "true or false", "array": "a list"}
 
 
-def parse_arguments(tool, raw) -> dict:
-    """`raw` (the text as accumulated, or a dict where the server sent an object) as {parameter name: value}.
+def parse_arguments(tool, arguments) -> dict:
+    """`arguments` (a call_arguments.Reading of what the model sent, or a dict) as {parameter name: value}.
 
     Holds the required parameters and those of the others that were given; what the tool does not know is left out.
     Raises BadArguments.
     """
-    given, problem = call_arguments.read(raw)
-    if given is None:
-        raise BadArguments(_NOT_JSON.format(tool.name, problem))
+    given = arguments
+    if not isinstance(arguments, dict):
+        given = arguments.value
+        if given is None:
+            raise BadArguments(_NOT_JSON.format(tool.name, arguments.problem))
     return given if tool.schema is not None else _fitted(tool, tool.parameters, given)
 
 

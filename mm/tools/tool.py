@@ -2,7 +2,7 @@
 
 A call goes through three steps, and only the last one changes anything:
 
-    parse_arguments(tool, raw)       the model's text -> a dict that fits the parameters, or BadArguments
+    parse_arguments(tool, arguments) what the model sent -> a dict that fits the parameters, or BadArguments
     tool.prepare(arguments, context) -> an Action: title, paths, the diff it would make; or ToolError
     action.run(progress)             -> a Result; or ToolError, or Cancelled
 

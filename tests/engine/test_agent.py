@@ -30,14 +30,14 @@ class TheServer(unittest.TestCase):
         try:
             for model in ("first", "second"):
                 with self.assertRaisesRegex(UserError, "no model server is running here"):
-                    agent.server(Cancel())
+                    agent.model.server(Cancel())
                 with Pages(*fakes.vllm([model], window=8192 if model == "first" else 20000), port=port) as fake:
-                    self.assertEqual([agent.server(Cancel()).model for _ in range(2)], [model] * 2)
+                    self.assertEqual([agent.model.server(Cancel()).model for _ in range(2)], [model] * 2)
                     self.assertEqual(fake.asked, ["/v1/models"])
-                    agent.window.look(agent.server(Cancel()))
-                    agent.window.wait(10)
-                    self.assertEqual(agent.window.size, 8192 if model == "first" else 20000)
-                    self.assertEqual(agent.model_name, model)
+                    agent.model.window.look(agent.model.server(Cancel()))
+                    agent.model.window.wait(10)
+                    self.assertEqual(agent.model.window.size, 8192 if model == "first" else 20000)
+                    self.assertEqual(agent.model.model_name, model)
         finally:
             log.tap = None
         line = "model: %s · vLLM at %s · another one: --model NAME or --url URL"
@@ -83,8 +83,8 @@ class TheServer(unittest.TestCase):
             model_url, model_name, model_api_key, model_headers = "http://127.0.0.1:%d/v1" % free_port(), "m", "key", {"X": "y"}
             model_timeout, model_temperature, model_max_tokens, model_extra, model_context_window = 3, 0.5, 7, {"a": 1}, 0
         agent = Agent(Config)
-        first = agent.server(Cancel())
-        self.assertIs(agent.server(Cancel()), first)
+        first = agent.model.server(Cancel())
+        self.assertIs(agent.model.server(Cancel()), first)
         self.assertEqual(tuple(first), (Config.model_url, "m", "key", {"X": "y"}, 3, 0.5, 7, {"a": 1}, None))
 
 

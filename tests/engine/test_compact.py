@@ -15,6 +15,7 @@ from mm.conversation.history import assistant_message, tool_message, user_messag
 from mm.engine import compact
 from mm.engine.agent import Agent
 from mm.errors import UserError
+from mm.events import WindowUse
 from mm.model.http import ModelError
 from tests import support
 from tests.fakes.model_server import ModelServer
@@ -43,27 +44,30 @@ def calls(count, size=2000, name="bash"):
 class Compact(unittest.TestCase):
     def setUp(self):
         self.folder = support.scratch_folder()
-        self.usages = []
+        self.events = []
+
+    def emit(self, event):
+        self.events.append(event)
 
     def compactor(self, server, messages, window=0, cancel=None, **settings):
         """A Compactor for a session with these messages; `self.session` is the session."""
         overrides = dict({"model.url": server.url, "model.name": "m", "model.contextWindow": window}, **settings)
-        agent = Agent(config.load(self.folder, {"HOME": self.folder}, None, overrides))
+        agent = self.agent = Agent(config.load(self.folder, {"HOME": self.folder}, None, overrides))
         session = self.session = agent.new_session(self.folder)
         session.messages += messages
         cancel = cancel or Cancel()
-        session.open(cancel, 0)
+        session.prepare(cancel, 0)
         session.seen.skills_read.add("bg-jobs")
-        return compact.Compactor(agent, session, cancel, self.usages.append)
+        return compact.Compactor(agent, session, self, cancel)
 
     def used(self):
-        return self.session.meter.used(self.session.messages)
+        return self.session.prepared.meter.used(self.session.messages)
 
     def window_at(self, messages, share):
         """A window of which these messages use that share."""
         session = Agent(config.load(self.folder, {"HOME": self.folder}, None, {})).new_session(self.folder)
-        session.open(Cancel(), 0)
-        return round(session.meter.used(messages) / share)
+        session.prepare(Cancel(), 0)
+        return round(session.prepared.meter.used(messages) / share)
 
     def assert_summarised(self, outcome, kept):
         """The history is a summary and then these very messages; the line tells the numbers."""
@@ -87,18 +91,19 @@ class Compact(unittest.TestCase):
         self.assert_summarised(outcome, messages[6:])
         self.assertIn("compressed 6 messages → 1 summary + 4 kept", outcome.line)
         self.assertEqual(self.session.messages[0]["content"], "Goal: the password is tulip.")
-        self.assertEqual([(usage.input, usage.output) for usage in self.usages], [(1200, 10)])
+        self.assertEqual(self.session.usage, {"input": 1200, "output": 10})
+        self.assertEqual([event for event in self.events if type(event) is WindowUse], [WindowUse(1210, 0)])
         self.assertEqual(self.session.seen.skills_read, set(), "they can be read again")
         sent = request.body["messages"]
-        self.assertEqual(sent[:-1], history.to_wire(self.session.system, messages), "the very same messages, and one more")
+        self.assertEqual(sent[:-1], history.to_wire(self.session.prepared.system, messages), "the very same messages, and one more")
         self.assertEqual(sent[-1], {"role": "user", "content": compaction.instructions(False)})
-        self.assertEqual(request.body["tools"], self.session.wire_tools)
+        self.assertEqual(request.body["tools"], self.session.prepared.wire_tools)
         self.assertNotIn("tool_choice", request.body)
 
     def test_the_rest_of_the_talk_knows_the_summary_and_the_next_one_brings_it_up_to_date(self):
         with ModelServer(GOOD) as server:
             self.compactor(server, talk(4)).forced()
-            wire = history.to_wire(self.session.system, self.session.messages)
+            wire = history.to_wire(self.session.prepared.system, self.session.messages)
             self.assertEqual([message["role"] for message in wire], ["system", "user", "assistant", "user", "assistant"])
             self.assertIn("the password is tulip", wire[1]["content"])
             self.assertIn("question 3", wire[1]["content"])
@@ -141,13 +146,13 @@ class Compact(unittest.TestCase):
     def assert_failed(self, server, messages, explanation, **settings):
         before = list(messages)
         compactor = self.compactor(server, messages, **settings)
-        self.session.meter.report(self.session.messages, 1000, 0)
+        self.session.prepared.meter.report(self.session.messages, 1000, 0)
         outcome = compactor.forced()
         self.assertEqual(outcome, compact.Outcome("[compact: failed, history kept: %s]" % explanation))
         self.assertEqual(self.session.messages, before)
         for mine, given in zip(self.session.messages, before):
             self.assertIs(mine, given)
-        self.assertEqual(self.session.meter.measure, 1000, "what the server reported holds on")
+        self.assertEqual(self.session.prepared.meter.measure, 1000, "what the server reported holds on")
 
     # The second request
 
@@ -225,7 +230,7 @@ class Compact(unittest.TestCase):
         before = copy.deepcopy(messages)
         with ModelServer(GOOD) as server:
             compactor = self.compactor(server, messages, self.window_at(messages, 0.85))
-            self.session.meter.report(messages, self.used(), 0)
+            self.session.prepared.meter.report(messages, self.used(), 0)
             outcome = compactor.check()
             self.assertEqual(outcome.line, "🗜️ left out 6 old tool output(s) (%d tokens)" % self.used())
             self.assertIsNone(compactor.check())
@@ -263,7 +268,7 @@ class Compact(unittest.TestCase):
             [request] = server.wait_requests(1)
         self.assert_summarised(outcome, [messages[2]] + messages[-8:])
         self.assertEqual(history.mend(self.session.messages), self.session.messages)
-        self.assertEqual(request.body["messages"][:-1], history.to_wire(self.session.system, messages))
+        self.assertEqual(request.body["messages"][:-1], history.to_wire(self.session.prepared.system, messages))
 
     def test_a_summary_that_fails_still_leaves_old_outputs_out(self):
         messages = [user_message("go")] + calls(14)
@@ -318,7 +323,7 @@ class Compact(unittest.TestCase):
             [request] = server.wait_requests(1)
             self.assert_summarised(outcome, messages[-3:])
             self.assertIsNone(outcome.stop)
-            self.assertEqual(compactor._agent.window.size, 8192)
+            self.assertEqual(self.agent.model.window.size, 8192)
             self.assertNotIn("tools", request.body, "what was just refused is not sent again")
             second = self.refuse(compactor, 8200, 8192)
         self.assertEqual(second.stop, "⚠️ the conversation no longer fits the context window (8200/8192 tokens). Use /new or /compact.")
@@ -355,7 +360,7 @@ class Compact(unittest.TestCase):
         with ModelServer(GOOD) as server:
             compactor = self.compactor(server, talk(5))
             self.assertIsNone(self.refuse(compactor, 9125, 8192))
-            self.assertEqual(compactor._agent.window.size, 8192)
+            self.assertEqual(self.agent.model.window.size, 8192)
             self.assertEqual(server.requests, [])
 
 

@@ -8,6 +8,7 @@ import unittest
 
 from mm.conversation import compaction, estimate, history
 from mm.engine import compact
+from mm.engine.second_tries import REFUSED_AS_TOO_LONG
 from mm.model import probe, window
 from tests import support
 
@@ -22,7 +23,7 @@ class ThePage(unittest.TestCase):
         texts = [
             compact.COMPRESSED.replace("%.1f", "N.N").replace("%d", "N"),
             compact.NOTHING % (0, 0), compact.CLEARED.replace("%d", "N"), compact.FAILED % "<explanation>",
-            compact.NO_LONGER_FITS % ("<used>", "<window>"), compaction.CLEARED % "<tool>", window.UNKNOWN,
+            REFUSED_AS_TOO_LONG.end % ("<used>", "<window>"), compaction.CLEARED % "<tool>", window.UNKNOWN,
             *(text.replace("%d", "N").replace("%s", "<command>") for text in (window.SMALL, window.TRUNCATED)), history.SUMMARY_HEAD, history.SUMMARY_END, compaction.NOT_SMALLER,
             compact.NO_SUMMARY, compact.TOOL_CALL, compact.TOO_LONG, compact.CUT, compact.THOUGHT_TOO_LONG, compact.NOTHING_LEFT,
         ] + [form % "…" for form in compaction.FACTS.values()]

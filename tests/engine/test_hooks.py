@@ -19,6 +19,7 @@ from mm.config import config
 from mm.cancel import Cancel, Cancelled
 from mm.engine import hook_program, hooks, verdict
 from mm.engine.hook_program import Ended
+from mm.engine.second_tries import SENT_ON_BY_HOOK
 from mm.engine.hooks import NOTHING, HookFailed, Hooks, Verdict, read_answer
 from mm.tools import bash
 from mm.tools.tool import ToolError
@@ -542,7 +543,7 @@ class ThePage(unittest.TestCase):
         with open(os.path.join(PROJECT, "docs", "hooks.md"), encoding="utf-8") as file:
             page = file.read()
         for text in (verdict.DENIED % "<reason>", verdict.HIDDEN % "<reason>", verdict.DENIED_TITLE % "<tool>", verdict.ARGUMENTS_CHANGED,
-                     "hook failed: <the line without 🪝>", "at most %d times a turn" % verdict.TURN_END_LIMIT, hooks.NO_JSON_OBJECT,
+                     "hook failed: <the line without 🪝>", "at most %d times a turn" % SENT_ON_BY_HOOK.most, hooks.NO_JSON_OBJECT,
                      "{:,} characters from all hooks".format(hooks.CONTEXT_LIMIT), "{:,} characters; else".format(hooks.REASON_LIMIT),
                      "at most %d characters, or" % hooks.STDERR_REASON_LIMIT, "to {:,} characters".format(hooks.OUTPUT_LIMIT),
                      "have %d s in all" % hooks.SESSION_END_LIMIT, "%d MiB of stdout" % (hook_program.OUTPUT_LIMIT / MIB)):

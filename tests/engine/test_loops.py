@@ -8,6 +8,7 @@ import time
 import unittest
 
 from mm.engine import loops
+from mm.engine.second_tries import REPEATED_TEXT
 from mm.engine.loops import CallLoops, TextLoops
 
 
@@ -209,8 +210,8 @@ class ThePage(unittest.TestCase):
 
         with open(PROJECT + "/docs/loops.md", encoding="utf-8") as file:
             page = file.read()
-        for text in (loops.NUDGE % 3, loops.NOT_RUN % 4, loops.STOPPED % "<tool>", loops.REPEATED_NOTE,
-                     loops.STOPPED_TEXT, loops.LOG_LINE % "<title>"):
+        for text in (loops.NUDGE % 3, loops.NOT_RUN % 4, loops.STOPPED % "<tool>", REPEATED_TEXT.note,
+                     REPEATED_TEXT.end, loops.LOG_LINE % "<title>"):
             self.assertIn("`%s`" % text, page)
         self.assertTrue(re.search(r"%g s or more.*counts a quarter" % loops.WAIT, page))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import unittest
 
-from mm.engine import asking, loops, turn
+from mm.engine import loops
+from mm.engine.second_tries import REPEATED_TEXT, THOUGHT_TOO_LONG, UNREADABLE_ARGUMENTS
 from tests.engine import long_turn
 
 
@@ -31,7 +32,7 @@ class Prefix(unittest.TestCase):
         """Else the test above would say little."""
         sent = encoded(self.bodies[-1]["messages"])
         for part in ("First I look around.", "Ünïcode.", "[a hook has looked at it]", "The house rule", "in a hurry", "look once more",
-                     asking.THOUGHT_TOO_LONG, loops.REPEATED_NOTE, turn.CALL_AGAIN, loops.NUDGE % 3, "there is no tool named fly",
+                     THOUGHT_TOO_LONG.note, REPEATED_TEXT.note, UNREADABLE_ARGUMENTS.note, loops.NUDGE % 3, "there is no tool named fly",
                      "not valid JSON", "The answer is for", "Let me tell you", "[Stop here: the conversation is about to be cut"):
             with self.subTest(part):
                 self.assertIn(json.dumps(part, ensure_ascii=False)[1:-1], sent)

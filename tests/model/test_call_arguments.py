@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unittest
 
 from mm.model.call_arguments import read
@@ -60,15 +61,23 @@ class Arguments(unittest.TestCase):
     def test_taken(self):
         for raw, value in TAKEN:
             with self.subTest(raw):
-                self.assertEqual((value, ""), read(raw))
+                self.assertEqual((value, ""), read(raw)[:2])
 
     def test_refused(self):
         for raw, problem in REFUSED:
             with self.subTest(raw[:60]):
-                self.assertEqual((None, problem), read(raw))
+                self.assertEqual((None, problem, "{}"), read(raw))
+
+    def test_what_is_kept(self):
+        for raw, kept in (('{"a": 1}', '{"a": 1}'), (' {"a":\n1} ', ' {"a":\n1} '), ('{"a":1', "{}"), ("[1]", "{}"), ("", "{}"), (None, "{}"),
+                          ({"a": "é"}, '{"a": "é"}'), ("[" * 100000, "{}"), (r'"{\"a\": 1}"', '{"a": 1}'), ('{"a": "x\ny"}', r'{"a": "x\ny"}'),
+                          ('{"a": NaN}', "{}"), ('{"a": 1} x', '{"a": 1}'), (FENCED, json.dumps(LS)), ('{"a": 1}{"a": 2}', "{}")):
+            with self.subTest(repr(raw)[:40]):
+                self.assertEqual(read(raw).text, kept)
+                self.assertIsInstance(json.loads(kept), dict)
 
     def test_a_long_repetition_takes_no_time(self):
-        self.assertEqual((LS, ""), read(OBJECT * 50_000))
+        self.assertEqual((LS, ""), read(OBJECT * 50_000)[:2])
 
 
 if __name__ == "__main__":

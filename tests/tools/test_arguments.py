@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unittest
 
+from mm.model.call_arguments import read
 from mm.tools import registry
 from mm.tools.arguments import parse_arguments
 from mm.tools.tool import BadArguments, Parameter, Tool, ToolError
@@ -92,19 +93,19 @@ class Arguments(unittest.TestCase):
         for tool, table in ((PROBE, ACCEPTED), (LISTS, LISTS_ACCEPTED)):
             for raw, expected in table:
                 with self.subTest(raw=raw):
-                    self.assertEqual(parse_arguments(tool, raw), expected)
+                    self.assertEqual(parse_arguments(tool, read(raw)), expected)
 
     def test_the_rest_is_refused_with_a_sentence(self):
         for tool, table in ((PROBE, REFUSED), (LISTS, LISTS_REFUSED)):
             for raw, expected in table:
                 with self.subTest(raw=str(raw)[:80]):
                     with self.assertRaises(BadArguments) as caught:
-                        parse_arguments(tool, raw)
+                        parse_arguments(tool, read(raw))
                     self.assertEqual(str(caught.exception), expected)
 
     def test_a_tool_with_a_schema_of_its_own_gets_the_object_as_it_came(self):
         tool = Tool("theirs", "", "other", (), "", None, {"type": "object"})
-        self.assertEqual(parse_arguments(tool, '{"a_b": [1, null]}'), {"a_b": [1, None]})
+        self.assertEqual(parse_arguments(tool, read('{"a_b": [1, null]}')), {"a_b": [1, None]})
         self.assertEqual(registry.to_wire([tool])[0]["function"]["parameters"], {"type": "object"})
 
     def test_lists_are_told_with_what_they_hold(self):
@@ -114,7 +115,7 @@ class Arguments(unittest.TestCase):
 
     def test_a_number_beyond_all_limits_is_refused(self):
         with self.assertRaises(BadArguments):
-            parse_arguments(PROBE, '{"path": "a", "limit": 1' + "0" * 5000 + "." + "0}")
+            parse_arguments(PROBE, read('{"path": "a", "limit": 1' + "0" * 5000 + "." + "0}"))
 
 
 class Registry(ToolTest):

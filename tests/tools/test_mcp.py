@@ -59,7 +59,7 @@ class WhatTheModelIsTold(unittest.TestCase):
 
     def test_arguments_are_passed_on_as_they_came(self):
         arguments = {"a": {"b": [1, None, True]}, "unknown": "kept"}
-        self.assertEqual(parse_arguments(listed("t")[0], json.dumps(arguments)), arguments)
+        self.assertEqual(parse_arguments(listed("t")[0], arguments), arguments)
 
 
 class ToolsOfAServer(McpTest):
@@ -73,7 +73,7 @@ class ToolsOfAServer(McpTest):
 
     def prepare(self, tools, name, **arguments):
         tool = registry.find(tools, "mcp__fake__" + name)
-        return tool.prepare(parse_arguments(tool, json.dumps(arguments)), self.context)
+        return tool.prepare(parse_arguments(tool, arguments), self.context)
 
     def run_tool(self, tools, name, **arguments):
         return self.prepare(tools, name, **arguments).run(self.said.append)
@@ -152,8 +152,8 @@ class ToolsOfAServer(McpTest):
         self.addCleanup(session.end)
         told = []
         for window in (0, 0, 1000, 1000):
-            session.open(Cancel(), window)
-            told.append((len([tool for tool in session.tools if tool.name.startswith("mcp__")]), session.notices.take()))
+            session.prepare(Cancel(), window)
+            told.append((len([tool for tool in session.prepared.tools if tool.name.startswith("mcp__")]), session.notices.take()))
         line = ("mcp: 10 of 13 MCP tools are left out (fake: 10), because together they would take more than a sixth of the model's "
                 "window of 1000 tokens: name those that are needed in mcp.fake.tools")
         self.assertEqual(told, [(13, []), (13, []), (3, [line]), (3, [])])

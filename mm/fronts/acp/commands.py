@@ -49,7 +49,7 @@ def run(name: str, agent, session, front, cancel, say=log.line) -> str:
     line = new(agent, session, say) if name == "new" else compact(agent, session, front, cancel, say)
     if had_plan and session.seen.plan is None:
         front.emit(PlanChanged(()))
-    session.save(agent.model_name)
+    session.save(agent.model.model_name)
     return line
 
 
@@ -57,7 +57,7 @@ def new(agent, session, say) -> str:
     """Forgets the conversation, after keeping a copy of it where sessions are kept."""
     count = len(session.messages)
     try:
-        kept = session.keep_copy(new_id(), agent.model_name) if count else None
+        kept = session.keep_copy(new_id(), agent.model.model_name) if count else None
     except OSError as problem:
         return NOT_KEPT % (problem.strerror or problem)
     if kept:
@@ -69,11 +69,10 @@ def new(agent, session, say) -> str:
 
 def compact(agent, session, front, cancel, say) -> str:
     """Compresses the history, whatever there is room for."""
-    # Late, because they bring the model's rooms, and the list of commands is needed before the first prompt.
-    from mm.engine.asking import Asking
+    # Late, because it brings the model's rooms, and the list of commands is needed before the first prompt.
     from mm.engine.compact import Compactor
 
-    session.open(cancel, agent.window.size)
-    line = Compactor(agent, session, cancel, Asking(agent, session, None, front, cancel).count).forced().line
+    session.prepare(cancel, agent.model.window.size)
+    line = Compactor(agent, session, front, cancel).forced().line
     say("[acp] session %s: /compact — %s" % (session.id, line))
     return line

@@ -203,7 +203,7 @@ class OpenSession:
         """The process ends: takes leave of the servers, and tells the hooks, if there are any, in the thread that is
         returned: one session's must not cost the others their time."""
         session = self.session
-        if not (session and session.hooks and session.hooks.present("sessionEnd")):
+        if not (session and session.has_goodbye()):
             return []
         thread = threading.Thread(target=session.end, daemon=True)
         thread.start()

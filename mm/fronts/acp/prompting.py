@@ -52,8 +52,7 @@ def _answer_in_turn(open_session, request, blocks: list) -> None:
         log.line(TURN_DONE % (outcome.commands, outcome.file_operations, outcome.skills))
         if not error and stop_reason != CANCELLED:
             _tell_below(open_session, prompt.left_out)
-    used = session.meter.shown(session.messages) if session.meter else 0
-    front.emit(WindowUse(used, agent.window.size))
+    front.emit(WindowUse(session.tokens(), agent.model.window.size))
     if error:
         return fail(request, str(error))
     request.answer(_result(session, stop_reason))
@@ -65,7 +64,7 @@ def _tell_below(open_session, left_out) -> None:
     `left_out` is about this prompt; all else is said once a session.
     """
     session = open_session.session
-    for line in open_session.agent.window.news():
+    for line in open_session.agent.model.window.news():
         session.notices.add(line)
     lines = ([left_out] if left_out else []) + session.notices.take()
     if lines:

@@ -133,7 +133,7 @@ class Chat:
         if any(done):
             self.screen.line(RECAP % done, DIM)
         if not cancel.cancelled:
-            self.agent.window.news()  # what it has to say goes to stderr
+            self.agent.model.window.news()  # what it has to say goes to stderr
         for notice in self.session.notices.take():
             log.line(notice, YELLOW if self.screen.colored else "")
 

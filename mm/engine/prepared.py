@@ -1,0 +1,63 @@
+"""What every request of a session begins with: made by its first prompt, and then the same, byte for byte, because a server
+keeps the work that it did on a prompt only while its beginning stays the same.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from mm import log
+from mm.conversation.estimate import Meter
+from mm.engine import instructions
+from mm.engine.prompt import system_prompt
+from mm.engine.verdict import NoHooks
+from mm.skills import invocation
+from mm.tools import registry
+
+# `system` is the system prompt; `tools` are Tools and `wire_tools` the same as a request lists them; `meter` an estimate.Meter;
+# `hooks` engine.hooks.Hooks or NoHooks; `instructions` an instructions.Below. `reaching` are those of the tools that do not change
+# when MCP servers do; `window` is what those were fitted to, in tokens, 0 if it was not known.
+Prepared = namedtuple("Prepared", "system tools wire_tools meter hooks instructions reaching window")
+
+
+def prepare(session, cancel, window: int) -> Prepared:
+    """Made once. `window`: the model's context in tokens, 0 while unknown. Raises Cancelled; then nothing has been made."""
+    config = session.config
+    reaching = registry.reaching(config, session.cwd, notices=session.notices)
+    tools = _tools(session, reaching, cancel, window)
+    hooks = NoHooks()
+    if any(config.hooks.values()):
+        from mm.engine.hooks import Hooks
+
+        hooks = Hooks(config, session.id, session.cwd, session.store.path if session.store else None)
+    verdict = hooks.run("sessionStart", cancel, source=session.source)
+    given = instructions.of_session(session.cwd, config.user_folder, window, session.notices)
+    system = system_prompt(config.acp_name, session.cwd, given) + invocation.prompt_section(session.skills())
+    if verdict.context:
+        system += "\n\n" + verdict.context
+    wire_tools = registry.to_wire(tools)
+    return Prepared(system, tools, wire_tools, Meter(system, wire_tools), hooks,
+                    instructions.Below(session.cwd, session.notices), reaching, window)
+
+
+def with_new_tools(prepared: Prepared, session, cancel, window: int) -> Prepared:
+    """The same with the tools that the MCP servers have now, as far as they fit into the window. Raises Cancelled."""
+    tools = _tools(session, prepared.reaching, cancel, window)
+    wire_tools = registry.to_wire(tools)
+    meter = prepared.meter if wire_tools == prepared.wire_tools else Meter(prepared.system, wire_tools)
+    return prepared._replace(tools=tools, wire_tools=wire_tools, meter=meter, window=window)
+
+
+def _tools(session, reaching, cancel, window: int) -> tuple:
+    tools = registry.built_in(session.config, session.skills(), session.can_ask) + reaching
+    servers = session.start_mcp_servers()
+    if servers:
+        from mm.tools import mcp
+
+        servers.ready(cancel)
+        offered, left_out = mcp.tools(servers, session.config.tools_disabled, window)
+        tools += offered
+        if left_out:
+            log.line(left_out)
+            session.notices.add(left_out)
+    return tools
