@@ -260,9 +260,9 @@ def _converse(given: dict, folder: str) -> int:
             print(FOR_EDITORS, file=sys.stderr)
         return server.serve(settings, demo)
     if "ask" in given:
-        from mm.fronts import ask
+        from mm.fronts import ask_agent
 
-        return ask.answer(settings, *map(_as_typed, given["ask"]), folder, color)
+        return ask_agent.answer(settings, *map(_as_typed, given["ask"]), folder, color)
     if front == "chat":
         from mm.fronts.terminal import chat
 

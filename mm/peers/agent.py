@@ -17,7 +17,7 @@ from collections import namedtuple
 from mm import __version__, log
 from mm.cancel import Cancel, Cancelled
 from mm.events import ALLOW
-from mm.peers import asked
+from mm.peers import acp_client
 from mm.peers.program import Program
 from mm.secrecy import without_own
 from mm.text import clean_terminal, one_line
@@ -97,6 +97,10 @@ def ask(name: str, entry, prompt: str, cwd: str, asker: Asker, config, environ, 
     return talk.hold(prompt)
 
 
+def _version(given) -> str:
+    return one_line(str(given), 40) if isinstance(given, (str, float)) or isinstance(given, int) and abs(given) < 10**6 else "nothing"
+
+
 class _Talk:
     """A started agent and the conversation with it."""
 
@@ -105,7 +109,7 @@ class _Talk:
         self._idle_limit = self._limit = idle_limit
         self._heard = self._looked = 0
         self._session = self._outcome = None
-        self._words, self._calls = asked.Words(), asked.ToolCalls()
+        self._words, self._calls = acp_client.Words(), acp_client.ToolCalls()
         self._asking, self._counting, self._dialogs = threading.Lock(), threading.Lock(), 0
         try:
             self._program = Program("agent " + name, entry.argv, cwd, variables, self._serve, self._notified)
@@ -166,16 +170,16 @@ class _Talk:
         hello = self._request("initialize", min(INITIALIZE_LIMIT, self._idle_limit), protocolVersion=PROTOCOL_VERSION,
                               clientCapabilities=CAPABILITIES, clientInfo={"name": "mm", "version": "v" + __version__})
         if hello.get("protocolVersion") != PROTOCOL_VERSION:
-            raise AgentFailed(OTHER_VERSION % (self._name, one_line(str(hello.get("protocolVersion"))), PROTOCOL_VERSION))
+            raise AgentFailed(OTHER_VERSION % (self._name, _version(hello.get("protocolVersion")), PROTOCOL_VERSION))
         session = self._request("session/new", self._idle_limit, cwd=self._cwd, mcpServers=[]).get("sessionId")
         if not isinstance(session, str):
             raise AgentFailed(NO_SESSION % self._name)
         self._session = session
         self._cancel.check()
         result = self._request("session/prompt", self._idle_limit, sessionId=session, prompt=[{"type": "text", "text": prompt}])
-        stop_reason = one_line(str(result.get("stopReason") or "no stop reason"))
+        stop_reason = one_line(acp_client.text(result.get("stopReason")) or "no stop reason")
         return Answer(clean_terminal(self._words.all()), clean_terminal(self._words.last()), stop_reason, len(self._calls),
-                      asked.tokens(result))
+                      acp_client.tokens(result))
 
     def _request(self, method: str, limit: float, **params) -> dict:
         """The result of a request, an object. Raises AgentFailed."""
@@ -187,7 +191,7 @@ class _Talk:
         except RemoteError as error:
             if error.code == AUTH_REQUIRED:
                 raise AgentFailed(SIGN_IN % (self._name, " ".join(self._argv))) from None
-            raise AgentFailed(REFUSED % (self._name, method, asked.reason(error))) from None
+            raise AgentFailed(REFUSED % (self._name, method, acp_client.reason(error))) from None
         except TimedOut:
             silent = SILENT % (self._name, limit) if self._session else NO_ANSWER % (self._name, method, limit)
             raise AgentFailed(silent) from None
@@ -212,7 +216,7 @@ class _Talk:
         self._heard = time.monotonic()
         kind, title = update.get("sessionUpdate"), None
         if kind == "agent_message_chunk":
-            self._words.say(asked.text_of(update.get("content")), update.get("messageId"))
+            self._words.say(acp_client.text_of(update.get("content")), update.get("messageId"))
         elif kind in ("tool_call", "tool_call_update"):
             if kind == "tool_call":
                 self._words.call()
@@ -229,27 +233,27 @@ class _Talk:
         if request.method == "session/request_permission":
             self._permit(request, self._calls.completed(call if isinstance(call, dict) else {}))
         elif request.method == "elicitation/create":
-            form = asked.form(self._name, self._asker.ref, request.params)
+            form = acp_client.form(self._name, self._asker.ref, request.params)
             if form is None:
                 raise RpcError(INVALID_PARAMS, NO_FORM)
-            self._ask_user(request, lambda cancel: asked.filled_in(self._asker.front.fill_in(form, cancel)), asked.FORM_CANCELLED)
+            self._ask_user(request, lambda cancel: acp_client.filled_in(self._asker.front.fill_in(form, cancel)), acp_client.FORM_CANCELLED)
         else:
             raise RpcError(METHOD_NOT_FOUND, "Method not found: %s" % request.method)
 
     def _permit(self, request, call: dict) -> None:
-        options, asker = asked.options_of(request.params), self._asker
+        options, asker = acp_client.options_of(request.params), self._asker
         if asker.yolo:
-            request.answer(asked.chosen(options, ALLOW))
+            request.answer(acp_client.chosen(options, ALLOW))
             return
-        question = asked.question(self._name, asker.ref, call, options)
-        permission = asked.permission(self._name, asker.ref, asker.tool, call)
+        question = acp_client.question(self._name, asker.ref, call, options)
+        permission = acp_client.permission(self._name, asker.ref, asker.tool, call)
 
         def put(cancel):
             if question:
-                return asked.answered(options, asker.front.fill_in(question, cancel))
-            return asked.chosen(options, asker.front.ask(permission, cancel))
+                return acp_client.answered(options, asker.front.fill_in(question, cancel))
+            return acp_client.chosen(options, asker.front.ask(permission, cancel))
 
-        self._ask_user(request, put, asked.CANCELLED)
+        self._ask_user(request, put, acp_client.CANCELLED)
 
     def _ask_user(self, request, put, cancelled: dict) -> None:
         """Answers `request` with what `put(cancel)` makes of the user's answer, on a thread of its own, one after the other."""

@@ -16,6 +16,8 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
+WITHOUT_MESSAGE = "an error without a message"
+
 CANCEL_REQUEST = "$/cancel_request"
 
 # A request: `params` is a dict, empty where there were none.
@@ -123,11 +125,12 @@ def result_of(given: Answer):
     if error is None:
         return given.result
     if not isinstance(error, dict):
-        raise RemoteError(INTERNAL_ERROR, str(error))
+        raise RemoteError(INTERNAL_ERROR, error if isinstance(error, str) else WITHOUT_MESSAGE)
     code = error.get("code")
     if not isinstance(code, int):
         code = INTERNAL_ERROR
-    raise RemoteError(code, str(error.get("message") or "an error without a message"), error.get("data"))
+    message = error.get("message")
+    raise RemoteError(code, message if message and isinstance(message, str) else WITHOUT_MESSAGE, error.get("data"))
 
 
 def _decode(line: bytes):

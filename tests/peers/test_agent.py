@@ -187,8 +187,8 @@ class HowItFails(AskTest):
         self.assertIn("yes!", asking().text)
 
     def test_a_program_that_is_not_there(self):
-        gone, nothing = (os.path.join(self.folder, name) for name in ("gone", "./nothing"))
-        self.assertEqual(self.failure(argv=("./nothing",)), "rev cannot be started: %s: No such file or directory" % nothing)
+        gone = os.path.join(self.folder, "gone")
+        self.assertEqual(self.failure(argv=("./nothing",)), "rev cannot be started: ./nothing: No such file or directory")
         self.assertEqual(self.failure(cwd="gone"), "rev cannot be started: %s: No such file or directory" % gone)
 
     def test_a_command_line_that_no_system_can_start(self):

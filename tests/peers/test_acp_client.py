@@ -7,26 +7,34 @@ import unittest
 from mm import events
 from mm.json_text import encoded_size
 from mm.fronts.acp import updates
-from mm.peers import asked
+from mm.peers import acp_client
 from mm.wire.messages import RemoteError
 
 YES, ALWAYS, NO, NEVER = ({"optionId": kind, "kind": kind, "name": kind.title()}
                           for kind in ("allow_once", "allow_always", "reject_once", "reject_always"))
 
 
+def deep(levels):
+    """Lists in one another."""
+    value = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 class TheWords(unittest.TestCase):
     def test_the_tail_is_the_end_over_all_parts(self):
-        words = asked.Words()
+        words = acp_client.Words()
         words.say("a" * 3000)
         words.call()
         words.say("b" * 500)
         self.assertEqual(words.tail(), "a" * 1498 + "\n\n" + "b" * 500)
 
     def test_a_flood_is_not_kept(self):
-        words = asked.Words()
+        words = acp_client.Words()
         for _ in range(10):
             words.say("x" * 1_000_000)
-        self.assertLessEqual(len(words.all()), 2 * asked.TEXT_KEPT)
+        self.assertLessEqual(len(words.all()), 2 * acp_client.TEXT_KEPT)
 
     def test_content_that_is_no_text(self):
         for content, text in (
@@ -34,10 +42,11 @@ class TheWords(unittest.TestCase):
             ({"type": "resource_link", "uri": "file:///a", "name": "a"}, "file:///a"),
             ({"type": "image", "data": "AAAA"}, "[image]"),
             ({"type": "text"}, "[text]"),
-            (None, "[None]"),
+            ({"type": ["text"]}, "[nothing]"),
+            (None, "[nothing]"),
         ):
             with self.subTest(content):
-                self.assertEqual(asked.text_of(content), text)
+                self.assertEqual(acp_client.text_of(content), text)
 
 
 class TheCalls(unittest.TestCase):
@@ -52,13 +61,13 @@ class TheCalls(unittest.TestCase):
             ([{"title": "two\nlines", "status": "completed"}], ["two…"]),
         ):
             with self.subTest(updates):
-                calls = asked.ToolCalls()
+                calls = acp_client.ToolCalls()
                 self.assertEqual([calls.told(dict(update, toolCallId="1")) for update in updates], shown)
                 self.assertEqual(len(calls), 1)
 
 
     def test_what_a_finished_call_was_about_is_not_kept(self):
-        calls = asked.ToolCalls()
+        calls = acp_client.ToolCalls()
         for status in ("pending", "in_progress", "completed"):
             calls.told({"toolCallId": "1", "title": "write", "status": status, "rawInput": {"text": "x"}, "content": ["x"]})
             self.assertEqual("rawInput" in calls.completed({"toolCallId": "1"}), status != "completed")
@@ -78,16 +87,16 @@ class ThePermissions(unittest.TestCase):
         ):
             with self.subTest(answer=answer, options=options):
                 outcome = {"outcome": "selected", "optionId": chosen} if chosen else {"outcome": "cancelled"}
-                self.assertEqual(asked.chosen(asked.options_of({"options": options}), answer), {"outcome": outcome})
+                self.assertEqual(acp_client.chosen(acp_client.options_of({"options": options}), answer), {"outcome": outcome})
 
     def test_options_that_are_none(self):
         for options in (None, {}, [None, "allow"], [{"kind": "allow_once"}], [{"kind": "allow_once", "optionId": 1}]):
             with self.subTest(options):
-                self.assertEqual(asked.options_of({"options": options}), [])
+                self.assertEqual(acp_client.options_of({"options": options}), [])
 
     def test_several_changes_are_shown_as_text(self):
         content = [{"type": "diff", "path": "/" + name, "oldText": None, "newText": name} for name in "ab"]
-        permission = asked.permission("rev", "call_1", "ask_agent", {"title": "edit", "content": content})
+        permission = acp_client.permission("rev", "call_1", "ask_agent", {"title": "edit", "content": content})
         self.assertIsNone(permission.diff)
         self.assertIn("+++ /a\n@@ -0,0 +1 @@\n+a\n--- /b", permission.text)
 
@@ -95,28 +104,28 @@ class ThePermissions(unittest.TestCase):
         for text, shown in (("```sh\nls\n```", "ls"), ("````\n```\nls\n```\n````", "```\nls\n```"), ("a\n```\nls\n```", "a\n```\nls\n```")):
             with self.subTest(text):
                 content = [{"type": "content", "content": {"type": "text", "text": text}}]
-                self.assertEqual(asked.permission("rev", "call_1", "ask_agent", {"content": content}).text, shown)
+                self.assertEqual(acp_client.permission("rev", "call_1", "ask_agent", {"content": content}).text, shown)
 
     def test_no_request_is_longer_than_a_client_can_bear(self):
         long = "x" * 100_000
         call = {"toolCallId": "1", "title": long, "kind": long, "rawInput": {"a": long}, "locations": [{"path": long}] * 1000,
                 "content": [{"type": "diff", "path": long, "oldText": long, "newText": long}]}
-        sent = updates.permission_request("s", asked.permission("rev", "call_1", "ask_agent", call))
+        sent = updates.permission_request("s", acp_client.permission("rev", "call_1", "ask_agent", call))
         self.assertLess(encoded_size(sent), 64 * 1024)
         options = [dict(YES, name="%d %s" % (number, long)) for number in range(1000)]
-        self.assertLess(encoded_size(asked.question("rev", "call_1", call, options).schema), 32 * 1024)
+        self.assertLess(encoded_size(acp_client.question("rev", "call_1", call, options).schema), 32 * 1024)
 
     def test_a_call_of_nonsense_is_a_dialog_all_the_same(self):
         call = {"title": 7, "kind": None, "rawInput": "ls", "locations": [{"path": None}], "content": "x"}
-        permission = asked.permission("rev", "call_1", "ask_agent", call)
+        permission = acp_client.permission("rev", "call_1", "ask_agent", call)
         self.assertEqual(permission, ((("call_1", "ask_agent", "rev: a tool call", "other", {}, ())), None, None))
 
 
 class TheForms(unittest.TestCase):
     def test_what_is_no_form(self):
         schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-        self.assertEqual(asked.form("rev", "call_1", {"message": "A?", "requestedSchema": schema}),
-                         events.Form("call_1", "rev: A?", schema))
+        self.assertEqual(acp_client.form("rev", "call_1", {"message": "A?", "requestedSchema": schema}),
+                         events.Form("call_1", "rev: A?", {"type": "object", "properties": {"a": {"type": "string", "title": "rev: a"}}}))
         for params in ({}, {"message": "A?"}, {"message": 1, "requestedSchema": schema},
                        {"mode": "url", "message": "A?", "requestedSchema": schema},
                        {"message": "A?", "requestedSchema": {"type": "object"}},
@@ -124,9 +133,9 @@ class TheForms(unittest.TestCase):
                        {"message": "A?", "requestedSchema": {"properties": {"a": "string"}}},
                        *({"message": "A?", "requestedSchema": {"properties": {"a": dict(odd, type="string")}}} for odd in (
                            {"title": {"a": 1}}, {"enum": 5}, {"enum": [1]}, {"oneOf": "ab"}, {"oneOf": ["a"]},
-                           {"enum": ["x" * asked.FORM_BYTES]}))):
+                           {"enum": ["x" * acp_client.FORM_BYTES]}, {"items": deep(acp_client.LEVELS)}))):
             with self.subTest(params):
-                self.assertIsNone(asked.form("rev", "call_1", params))
+                self.assertIsNone(acp_client.form("rev", "call_1", params))
 
 
 class TheRest(unittest.TestCase):
@@ -139,13 +148,13 @@ class TheRest(unittest.TestCase):
             ("Bad\nmore", None, "Bad…"),
         ):
             with self.subTest(message=message, data=data):
-                self.assertEqual(asked.reason(RemoteError(-32603, message, data)), reason)
+                self.assertEqual(acp_client.reason(RemoteError(-32603, message, data)), reason)
 
     def test_the_tokens(self):
         for usage, tokens in (({"totalTokens": 7, "inputTokens": 5}, 7), ({"inputTokens": 5, "outputTokens": 2}, 7),
                               ({"totalTokens": 0}, None), ({"totalTokens": "7"}, None), (None, None), ([], None)):
             with self.subTest(usage):
-                self.assertEqual(asked.tokens({"usage": usage}), tokens)
+                self.assertEqual(acp_client.tokens({"usage": usage}), tokens)
 
 
 if __name__ == "__main__":

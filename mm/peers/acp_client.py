@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from mm.diff import capped
-from mm.json_text import encoded_size
+from mm.json_text import encoded_size, is_deeper
 from mm.events import (
     ACCEPTED, ALLOW, ALLOW_ALWAYS, DECLINED, NEVER, REJECT, UNAVAILABLE, Diff, Form, FormAnswer, Permission, ToolPending)
 from mm.text import TITLE_LIMIT, one_line
@@ -18,6 +18,8 @@ from mm.text import TITLE_LIMIT, one_line
 TEXT_KEPT = 4_000_000
 TAIL = 2_000
 MESSAGE_LIMIT = 1_000
+# Tool calls of which something is kept; levels of a form, or of a call's arguments.
+CALLS_KEPT, LEVELS = 1_000, 20
 # Bytes of a form, as JSON; choices of a question; paths of a call and their characters: clients die of long lines.
 FORM_BYTES = 32 * 1024
 MOST_CHOICES, MOST_PATHS, PATH_LENGTH = 50, 10, 1_000
@@ -40,13 +42,13 @@ class Words:
         self._parts, self._size = [[]], 0
         self._message = None
 
-    def say(self, text: str, message=None) -> None:
+    def say(self, piece: str, message=None) -> None:
         """`message`: the id of the message that the text is a piece of, where the agent gives one."""
         if message != self._message and self._parts[-1]:
-            text = "\n\n" + text
+            piece = "\n\n" + piece
         self._message = message
-        self._parts[-1].append(text)
-        self._size += len(text)
+        self._parts[-1].append(piece)
+        self._size += len(piece)
         if self._size > 2 * TEXT_KEPT:
             kept = self.all()[-TEXT_KEPT:]
             self._parts, self._size = [[kept]], len(kept)
@@ -80,17 +82,20 @@ class ToolCalls:
     """The asked agent's tool calls by id, with all that was told of each."""
 
     def __init__(self):
-        self._known = {}
+        self._known, self._forgotten = {}, 0
         self._shown = set()
 
     def __len__(self):
-        return len(self._known)
+        return len(self._known) + self._forgotten
 
     def told(self, update: dict):
         """Takes a `tool_call` or `tool_call_update`; returns the call's title once it is more than planned, else None."""
-        identifier = str(update.get("toolCallId"))
+        identifier = text(update.get("toolCallId"))
         call = self._known.setdefault(identifier, {})
         call.update((name, value) for name, value in update.items() if value is not None)
+        if len(self._known) > CALLS_KEPT:
+            del self._known[next(iter(self._known))]
+            self._forgotten += 1
         if call.get("status") in OVER:  # what is kept is for a dialog before it runs
             for name in ("content", "rawInput", "rawOutput"):
                 call.pop(name, None)
@@ -101,40 +106,39 @@ class ToolCalls:
 
     def completed(self, call: dict) -> dict:
         """The call of a permission request, with what is known of it besides."""
-        known = self._known.get(str(call.get("toolCallId")), {})
+        known = self._known.get(text(call.get("toolCallId")), {})
         return dict(known, **{name: value for name, value in call.items() if value is not None})
 
 
 def title_of(call: dict) -> str:
-    title = call.get("title")
-    return one_line(title) if isinstance(title, str) and title.strip() else one_line(str(call.get("kind") or "a tool call"))
+    return one_line(text(call.get("title"))) or one_line(text(call.get("kind"))) or "a tool call"
 
 
 def text_of(content) -> str:
     """What a content block says, in text."""
     content = content if isinstance(content, dict) else {}
-    kind = content.get("type")
+    kind = text(content.get("type"))
     said = content.get({"text": "text", "resource_link": "uri"}.get(kind))
-    return said if isinstance(said, str) else "[%s]" % one_line(str(kind))
+    return said if isinstance(said, str) else "[%s]" % (one_line(kind) or "nothing")
 
 
 def permission(agent: str, ref: str, tool: str, call: dict) -> Permission:
     """The asked agent's `call` as a permission of the running call `ref` of `tool`."""
-    diffs, text = [], []
+    diffs, said = [], []
     for each in _list(call.get("content")):
         if each.get("type") == "diff" and isinstance(each.get("path"), str) and isinstance(each.get("newText"), str):
             old = each.get("oldText")
             diffs.append(Diff(each["path"][:PATH_LENGTH], old if isinstance(old, str) else None, each["newText"]))
         elif each.get("type") == "content":
-            text.append(_FENCED.sub(r"\2", text_of(each.get("content"))))
+            said.append(_FENCED.sub(r"\2", text_of(each.get("content"))))
     arguments = call.get("rawInput")
     paths = [each["path"] for each in _list(call.get("locations")) if isinstance(each.get("path"), str)]
     paths = tuple(path[:PATH_LENGTH] for path in paths[:MOST_PATHS])
-    pending = ToolPending(ref, tool, titled(agent, title_of(call)), str(call.get("kind") or "other"),
-                          arguments if isinstance(arguments, dict) else {}, paths)
+    pending = ToolPending(ref, tool, titled(agent, title_of(call)), text(call.get("kind")) or "other",
+                          arguments if isinstance(arguments, dict) and not is_deeper(arguments, LEVELS) else {}, paths)
     if len(diffs) > 1:  # a dialog shows one
-        text += map(_unified, diffs)
-    return Permission(pending, diffs[0] if len(diffs) == 1 else None, "\n".join(text) or None)
+        said += map(_unified, diffs)
+    return Permission(pending, diffs[0] if len(diffs) == 1 else None, "\n".join(said) or None)
 
 
 def titled(agent: str, title: str) -> str:
@@ -169,20 +173,23 @@ def _selected(option: dict) -> dict:
 def question(agent: str, ref: str, call: dict, options: list):
     """A permission request that is a question, for it can be answered by more than one kind of yes; None where it is not."""
     answers = [option for option in options if option.get("kind") == "allow_once"]
-    names = [one_line(str(option.get("name") or option["optionId"])) for option in answers]
+    names = list(map(_option_name, answers))
     if len(set(names)) < 2:
         return None
-    title = title_of(call)
+    title = titled(agent, title_of(call))
     told = {"type": "string", "title": title, "enum": list(dict.fromkeys(names))[:MOST_CHOICES]}
-    return Form(ref, titled(agent, title), {"type": "object", "properties": {CHOICE: told}, "required": [CHOICE]})
+    return Form(ref, title, {"type": "object", "properties": {CHOICE: told}, "required": [CHOICE]})
+
+
+def _option_name(option: dict) -> str:
+    return one_line(text(option.get("name")) or option["optionId"])
 
 
 def answered(options: list, answer: FormAnswer) -> dict:
     """The result of a permission request that was asked as a question."""
     if answer.action == ACCEPTED:
         for option in options:
-            if option.get("kind") == "allow_once" and answer.content.get(CHOICE) == one_line(
-                    str(option.get("name") or option["optionId"])):
+            if option.get("kind") == "allow_once" and answer.content.get(CHOICE) == _option_name(option):
                 return _selected(option)
     return chosen(options, REJECT) if answer.action == DECLINED else CANCELLED
 
@@ -195,11 +202,11 @@ def form(agent: str, ref: str, params: dict):
     properties = schema.get("properties")
     if not isinstance(properties, dict) or not properties or not all(map(_is_question, properties.values())):
         return None
-    try:
-        fits = encoded_size(schema) <= FORM_BYTES
-    except RecursionError:
-        fits = False
-    return Form(ref, "%s: %s" % (agent, one_line(message, MESSAGE_LIMIT)), schema) if fits else None
+    if is_deeper(schema, LEVELS) or encoded_size(schema) > FORM_BYTES:
+        return None
+    # Where a client has no forms, each question is a dialog of its own: it must say who asks, too.
+    questions = {name: dict(told, title=titled(agent, text(told.get("title")) or name)) for name, told in properties.items()}
+    return Form(ref, "%s: %s" % (agent, one_line(message, MESSAGE_LIMIT)), dict(schema, properties=questions))
 
 
 def _is_question(told) -> bool:
@@ -233,8 +240,13 @@ def tokens(result: dict):
     """What the answer took, None where the agent did not count."""
     usage = result.get("usage")
     counts = [usage.get(name) for name in ("totalTokens", "inputTokens", "outputTokens")] if isinstance(usage, dict) else []
-    counts = [count if isinstance(count, int) and count > 0 else 0 for count in counts]
+    counts = [count if isinstance(count, int) and 0 < count < 10 ** 12 else 0 for count in counts]
     return counts[0] or sum(counts) if any(counts) else None
+
+
+def text(value) -> str:
+    """A text of the agent's, "" for what is not a text."""
+    return value if isinstance(value, str) else ""
 
 
 def _list(value) -> list:
