@@ -29,6 +29,7 @@ class Keyboard:
     def __init__(self, screen, interrupts, history, complete):
         self._screen, self._interrupts, self._history = screen, interrupts, history
         self._matches = []
+        self._asked = ""  # the prompt, while a line is read
         self._complete = complete
         sys.stdin.reconfigure(errors="surrogateescape")
         if readline:
@@ -41,7 +42,7 @@ class Keyboard:
         for line in ("bind ^I rl_complete",) if LIBEDIT else ("tab: complete", "set enable-bracketed-paste on"):
             readline.parse_and_bind(line)
         for entry in self._history.load():
-            readline.add_history(entry)
+            _recall(entry)
 
     def message(self) -> str:
         """The next message. Raises EOFError at its end, KeyboardInterrupt."""
@@ -56,9 +57,9 @@ class Keyboard:
         return self._paste(self._read(prompt))
 
     def redraw(self) -> None:
-        """Shows the prompt and what was typed so far again."""
-        if readline:
-            readline.redisplay()
+        """Shows the prompt and what was typed so far again, while a line is read; readline itself believes that it is there."""
+        if readline and self._asked:
+            self._screen.text(self._asked + readline.get_line_buffer())
 
     def _quoted(self, text: str) -> str:
         """A message between three quotes, which may have several lines."""
@@ -68,11 +69,14 @@ class Keyboard:
 
     def _read(self, prompt: str) -> str:
         with self._screen.typing():
+            self._asked = prompt.replace("\001", "").replace("\002", "")
             try:
                 with self._interrupts.welcome():
                     return input(prompt)
             except OSError:  # the terminal is gone
                 raise EOFError from None
+            finally:
+                self._asked = ""
 
     def _prompt(self, prompt: str) -> str:
         """In bold; readline has to know that the colours take no room, and libedit does not."""
@@ -92,7 +96,7 @@ class Keyboard:
     def _remember(self, text: str) -> None:
         if text.strip() and not text.startswith(" "):
             if readline:
-                readline.add_history(text)
+                _recall(text)
             self._history.add(text)
 
     def _next_match(self, text: str, number: int):
@@ -100,6 +104,14 @@ class Keyboard:
         if number == 0:
             self._matches = self._complete(text, readline.get_line_buffer()[:readline.get_endidx()])
         return self._matches[number] if number < len(self._matches) else None
+
+
+def _recall(entry: str) -> None:
+    """The arrow keys find it again, unless this locale cannot write it."""
+    try:
+        readline.add_history(entry)
+    except UnicodeEncodeError:
+        pass
 
 
 def discard_typed() -> None:

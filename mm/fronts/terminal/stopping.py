@@ -35,7 +35,8 @@ class Interrupts:
                 raise KeyboardInterrupt
             yield
         finally:
-            self._may_come = self._waits = False
+            self._waits = False
+            self._may_come = False
 
 
 def heed(redraw) -> None:
@@ -61,8 +62,7 @@ def _stop(usual, redraw) -> None:
     os.kill(os.getpid(), signal.SIGTSTP)
     signal.signal(signal.SIGTSTP, handler)
     _set(own)
-    if own != usual:
-        redraw()
+    redraw()
 
 
 def _attributes():

@@ -92,23 +92,25 @@ class Picture:
 
 
 class Terminal:
-    """Runs mm with `arguments` in a pty of `columns`; a context manager that leaves no process behind."""
+    """Runs mm with `arguments` in a pty of `columns`, by `command`, if given; a context manager that leaves no process behind."""
 
-    def __init__(self, *arguments, columns: int = 80, cwd=None, env=None, command=None):
+    def __init__(self, *arguments, columns: int = 80, cwd=None, env=None, command=()):
         self.cwd = cwd or support.scratch_folder()
         self.picture, self.raw = Picture(columns), ""
         variables = dict({"TERM": "xterm", "HOME": support.scratch_folder()}, **(env or {}))
         variables = support.environment(**variables)
-        argv = command or support.mm(*arguments)
+        argv = [*command, *support.mm(*arguments)]
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             try:
                 self._resize(0, columns)
                 os.chdir(self.cwd)
-                os.execve(argv[0], argv, variables)
+                os.execvpe(argv[0], argv, variables)
             finally:
                 os._exit(127)
         self.code = None
+        self.prompt = "> " if {"NO_COLOR": "1", "TERM": "dumb"}.items() & variables.items() else "\x1b[1m> \x1b[0m"
+        self._typed_at = 0
 
     @staticmethod
     def _resize(descriptor: int, columns: int) -> None:
@@ -121,32 +123,49 @@ class Terminal:
     # Typing
 
     def type(self, text: str) -> None:
+        """What comes meanwhile is read, so that neither side waits for the other."""
+        self._typed_at = len(self.raw)
         data = text.encode("utf-8", "surrogateescape")
         while data:
-            ready = select.select([self.master], [self.master], [], support.DEADLINE)
-            if ready[0]:
+            readable, writable, _ = select.select([self.master], [self.master], [], support.DEADLINE)
+            if readable:
                 self._read()
-            if ready[1]:
+            if writable:
                 data = data[os.write(self.master, data[:1024]):]
 
     def enter(self, text: str) -> None:
         """Types a message and sends it."""
         self.type(text + "\r")
 
+    def press(self, key: str, wanted) -> str:
+        """Types a key that sends a signal, and waits as wait_for() does. Python's readline heeds a signal that comes while it echoes
+        what was typed before only with the next key; a person does not notice, and presses it again."""
+        for _ in range(10):
+            self.type(key)
+            try:
+                return self.wait_for(wanted, 1)
+            except AssertionError:
+                pass
+        return self.wait_for(wanted)
+
     # Seeing
 
     def wait_for(self, wanted, timeout: float = support.DEADLINE) -> str:
-        """Waits until the picture fits the pattern `wanted`; returns it."""
+        """Waits until the picture fits the pattern `wanted`, or until `wanted(picture)` is true; returns the picture."""
+        fits = wanted if callable(wanted) else lambda picture: re.search(wanted, picture, re.MULTILINE)
         deadline = time.monotonic() + timeout
-        while not re.search(wanted, self.picture.text(), re.MULTILINE):
+        while not fits(self.picture.text()):
             left = deadline - time.monotonic()
             if left < 0 or not self._read(left):
                 raise AssertionError("%r did not come; the screen:\n%s\n%r" % (wanted, self.picture.text(), self.raw[-500:]))
         return self.picture.text()
 
-    def prompt(self, count: int = 1) -> str:
-        """Waits until mm has asked for the message number `count` and for nothing since."""
-        return self.wait_for(r"(?s)(?:^> .*?){%d}^>\Z" % (count - 1) if count > 1 else r"(?s)^>\Z")
+    def idle(self) -> str:
+        """Waits until mm asks for a message again, after what was typed last; returns the picture."""
+        return self.wait_for(self.is_idle)
+
+    def is_idle(self, _picture=None) -> bool:
+        return self.raw.endswith(self.prompt) and "\n" in self.raw[self._typed_at:]
 
     def _read(self, seconds: float = 0) -> bool:
         if not select.select([self.master], [], [], seconds)[0]:
