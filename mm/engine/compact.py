@@ -236,8 +236,8 @@ class Compactor:
 class _Summary:
     """A summary while it streams in: one that cannot become one is given up at once, some models never come to an end."""
 
-    def __init__(self, agent, ratio: float, count):
-        self._most_thought, self._window, self._loops = agent.config.model_max_reasoning, agent.model.window.size, loops.TextLoops(prose=True)
+    def __init__(self, process, ratio: float, count):
+        self._most_thought, self._window, self._loops = process.config.model_max_reasoning, process.model.window.size, loops.TextLoops(prose=True)
         self._ratio, self._count = ratio, count
         self._texts, self._tokens, self._thought = [], 0.0, 0
         self._called, self._finish = False, None

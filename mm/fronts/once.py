@@ -15,7 +15,7 @@ import threading
 
 from mm import log
 from mm.cancel import Cancel
-from mm.engine.agent import Agent
+from mm.engine.process import Process
 from mm.engine.turn import CANCELLED, MAX_TOKENS, run_turn
 from mm.errors import UserError
 from mm.events import UNASKED, UNAVAILABLE, AnswerCut, FormAnswer, Text, ToolPending
@@ -53,13 +53,13 @@ def answer(config, demo: bool, question: str, folder: str, color: str, go_on: bo
         log.sink = screen.line
     for warning in config.warnings:
         log.line("mm: " + warning)
-    agent = Agent(config, demo, tap)
+    process = Process(config, demo, tap)
     front = _Front(screen, Colors(sys.stderr, color), folder, config.yolo)
     cancel, outcomes = Cancel(), []
 
     def run() -> None:
         try:
-            outcomes.append(_turn(agent, _session(agent, folder, go_on), prompt, front, cancel))
+            outcomes.append(_turn(process, _session(process, folder, go_on), prompt, front, cancel))
         except UserError as problem:
             outcomes.append(problem)
 
@@ -70,26 +70,26 @@ def answer(config, demo: bool, question: str, folder: str, color: str, go_on: bo
         front.write_answer()  # what was said until then
         raise
     finally:
-        agent.close()
+        process.close()
         child.end_all()
         log.flush(GOODBYE)
     return _report(front, outcomes)
 
 
-def _session(agent, folder: str, go_on: bool):
+def _session(process, folder: str, go_on: bool):
     if not go_on:
-        return agent.new_session(folder)
+        return process.new_session(folder)
     from mm.fronts.terminal.commands import last_session
 
-    return last_session(agent, folder)
+    return last_session(process, folder)
 
 
-def _turn(agent, session, prompt: str, front, cancel: Cancel):
+def _turn(process, session, prompt: str, front, cancel: Cancel):
     """One turn with all that goes before and after it; returns its Outcome."""
     skills = session.skills()
     said = invocation.with_uses(invocation.without_slash(prompt, skills, ()), skills)
-    outcome = run_turn(agent, session, said, front, cancel)
-    agent.model.window.news()  # which a quick answer would be over before: what it says goes to stderr
+    outcome = run_turn(process, session, said, front, cancel)
+    process.model.window.news()  # which a quick answer would be over before: what it says goes to stderr
     for line in session.notices.take():
         log.line("mm: " + line)
     session.end()

@@ -61,7 +61,7 @@ def step(count: int) -> float:
     """Milliseconds of CPU in the turn's thread between the end of a tool and the request that carries its result."""
     from mm.config import config
     from mm.cancel import Cancel
-    from mm.engine.agent import Agent
+    from mm.engine.process import Process
     from mm.engine.turn import run_turn
     from mm.events import ToolEnded
     from tests import support
@@ -87,10 +87,10 @@ def step(count: int) -> float:
     with ModelServer([call], [call], [{"text": "done"}]) as server:
         settings = config.load(folder, {"HOME": folder}, None, {"model.url": server.url, "model.name": "bench"})
         watch = Watch()
-        agent = Agent(settings.replace(model_context_window=10_000_000), tap=watch)
-        session = agent.new_session(folder)
+        process = Process(settings.replace(model_context_window=10_000_000), tap=watch)
+        session = process.new_session(folder)
         session.messages = conversation(count)
-        run_turn(agent, session, "go", watch, Cancel())
+        run_turn(process, session, "go", watch, Cancel())
     # request, tool's end, request, tool's end, request: the second step, when all that is made once has been made.
     return 1000 * (marks[4] - marks[3])
 

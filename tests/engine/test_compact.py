@@ -13,7 +13,7 @@ from mm.cancel import Cancel, Cancelled
 from mm.conversation import compaction, estimate, history
 from mm.conversation.history import assistant_message, tool_message, user_message
 from mm.engine import compact
-from mm.engine.agent import Agent
+from mm.engine.process import Process
 from mm.errors import UserError
 from mm.events import WindowUse
 from mm.model.http import ModelError
@@ -52,20 +52,20 @@ class Compact(unittest.TestCase):
     def compactor(self, server, messages, window=0, cancel=None, **settings):
         """A Compactor for a session with these messages; `self.session` is the session."""
         overrides = dict({"model.url": server.url, "model.name": "m", "model.contextWindow": window}, **settings)
-        agent = self.agent = Agent(config.load(self.folder, {"HOME": self.folder}, None, overrides))
-        session = self.session = agent.new_session(self.folder)
+        process = self.process = Process(config.load(self.folder, {"HOME": self.folder}, None, overrides))
+        session = self.session = process.new_session(self.folder)
         session.messages += messages
         cancel = cancel or Cancel()
         session.prepare(cancel, 0)
         session.seen.skills_read.add("bg-jobs")
-        return compact.Compactor(agent, session, self, cancel)
+        return compact.Compactor(process, session, self, cancel)
 
     def used(self):
         return self.session.prepared.meter.used(self.session.messages)
 
     def window_at(self, messages, share):
         """A window of which these messages use that share."""
-        session = Agent(config.load(self.folder, {"HOME": self.folder}, None, {})).new_session(self.folder)
+        session = Process(config.load(self.folder, {"HOME": self.folder}, None, {})).new_session(self.folder)
         session.prepare(Cancel(), 0)
         return round(session.prepared.meter.used(messages) / share)
 
@@ -323,7 +323,7 @@ class Compact(unittest.TestCase):
             [request] = server.wait_requests(1)
             self.assert_summarised(outcome, messages[-3:])
             self.assertIsNone(outcome.stop)
-            self.assertEqual(self.agent.model.window.size, 8192)
+            self.assertEqual(self.process.model.window.size, 8192)
             self.assertNotIn("tools", request.body, "what was just refused is not sent again")
             second = self.refuse(compactor, 8200, 8192)
         self.assertEqual(second.stop, "⚠️ the conversation no longer fits the context window (8200/8192 tokens). Use /new or /compact.")
@@ -360,7 +360,7 @@ class Compact(unittest.TestCase):
         with ModelServer(GOOD) as server:
             compactor = self.compactor(server, talk(5))
             self.assertIsNone(self.refuse(compactor, 9125, 8192))
-            self.assertEqual(self.agent.model.window.size, 8192)
+            self.assertEqual(self.process.model.window.size, 8192)
             self.assertEqual(server.requests, [])
 
 

@@ -8,7 +8,7 @@ import unittest
 from mm.config import config
 from mm.cancel import Cancel
 from mm.engine import calls, second_tries, turn
-from mm.engine.agent import Agent
+from mm.engine.process import Process
 from mm.events import ALLOW, COMPLETED, FAILED, REJECT, Text, ToolEnded, ToolPending, ToolStarted, Waiting
 from tests import support
 from tests.fakes.model_server import ModelServer
@@ -50,9 +50,9 @@ class Turn(unittest.TestCase):
         """Runs the prompts one after the other; returns (front, session, the outcomes)."""
         front = front or Front()
         overrides = dict({"model.url": server.url, "model.name": "m", "model.contextWindow": 1_000_000}, **settings)
-        agent = Agent(config.load(self.folder, {"HOME": self.folder}, None, overrides))
-        session = agent.new_session(self.folder)
-        outcomes = [turn.run_turn(agent, session, prompt, front, cancel or Cancel()) for prompt in prompts]
+        process = Process(config.load(self.folder, {"HOME": self.folder}, None, overrides))
+        session = process.new_session(self.folder)
+        outcomes = [turn.run_turn(process, session, prompt, front, cancel or Cancel()) for prompt in prompts]
         return front, session, outcomes
 
     def roles(self, session):
@@ -133,10 +133,10 @@ class Turn(unittest.TestCase):
         look = bash("grep -c '\"content\":\"made by the first\"' .mm/sessions/*.json")
         with ModelServer([bash("printf 'made by %s' 'the first'"), look], [{"text": "Done."}]) as server:
             overrides = {"model.url": server.url, "model.name": "m", "sessions.enabled": True}
-            agent = Agent(config.load(self.folder, {"HOME": self.folder}, None, overrides))
-            session = agent.new_session(self.folder)
+            process = Process(config.load(self.folder, {"HOME": self.folder}, None, overrides))
+            session = process.new_session(self.folder)
             front = Late()
-            turn.run_turn(agent, session, "go", front, Cancel())
+            turn.run_turn(process, session, "go", front, Cancel())
         self.assertEqual(front.ends()[1].output, "1")
 
     def test_three_malformed_calls_in_a_row_end_the_turn(self):

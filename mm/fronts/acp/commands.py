@@ -43,21 +43,21 @@ def with_skills(text: str, skills) -> str:
     return invocation.with_uses(invocation.without_slash(text, skills, RESERVED), skills)
 
 
-def run(name: str, agent, session, front, cancel, say=log.line) -> str:
+def run(name: str, process, session, front, cancel, say=log.line) -> str:
     """Executes a command; returns the one line that answers it. Raises Cancelled. `say` takes the lines for the log."""
     had_plan = session.seen.plan is not None
-    line = new(agent, session, say) if name == "new" else compact(agent, session, front, cancel, say)
+    line = new(process, session, say) if name == "new" else compact(process, session, front, cancel, say)
     if had_plan and session.seen.plan is None:
         front.emit(PlanChanged(()))
-    session.save(agent.model.model_name)
+    session.save(process.model.model_name)
     return line
 
 
-def new(agent, session, say) -> str:
+def new(process, session, say) -> str:
     """Forgets the conversation, after keeping a copy of it where sessions are kept."""
     count = len(session.messages)
     try:
-        kept = session.keep_copy(new_id(), agent.model.model_name) if count else None
+        kept = session.keep_copy(new_id(), process.model.model_name) if count else None
     except OSError as problem:
         return NOT_KEPT % (problem.strerror or problem)
     if kept:
@@ -67,12 +67,12 @@ def new(agent, session, say) -> str:
     return NEW_SESSION % count
 
 
-def compact(agent, session, front, cancel, say) -> str:
+def compact(process, session, front, cancel, say) -> str:
     """Compresses the history, whatever there is room for."""
     # Late, because it brings the model's rooms, and the list of commands is needed before the first prompt.
     from mm.engine.compact import Compactor
 
-    session.prepare(cancel, agent.model.window.size)
-    line = Compactor(agent, session, front, cancel).forced().line
+    session.prepare(cancel, process.model.window.size)
+    line = Compactor(process, session, front, cancel).forced().line
     say("[acp] session %s: /compact — %s" % (session.id, line))
     return line

@@ -19,7 +19,7 @@ class Editor:
 
     def __init__(self, open_session, cancel, clock=time.monotonic):
         self._open_session, self._cancel, self._clock = open_session, cancel, clock
-        self._shows_thoughts = open_session.agent.config.acp_thoughts
+        self._shows_thoughts = open_session.process.config.acp_thoughts
         self._chunk_line = updates.ChunkLine(open_session.id)
         self._streaming, self._cleaner = Text, Cleaner()
         self._wait_shown = None  # when, by the clock

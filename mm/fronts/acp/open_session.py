@@ -23,10 +23,10 @@ class OpenSession:
     `supports_forms`: whether the client can show a form. `servers`: how many MCP servers it sent, which mm ignores.
     """
 
-    def __init__(self, session_id: str, peer, agent, supports_forms: bool, servers: int):
+    def __init__(self, session_id: str, peer, process, supports_forms: bool, servers: int):
         self.id = session_id
         self.session = None
-        self.peer, self.agent, self.supports_forms = peer, agent, supports_forms
+        self.peer, self.process, self.supports_forms = peer, process, supports_forms
         self._servers = servers
         self._lock = threading.Lock()
         self._announcing = threading.Lock()
@@ -40,7 +40,7 @@ class OpenSession:
         """From now on prompts can run; the parked ones do, before any that comes now."""
         from mm.config.config import HOOKS_WAIT
 
-        for warning in self.agent.config.warnings:
+        for warning in self.process.config.warnings:
             if warning != HOOKS_WAIT:  # which is said before the answer
                 session.notices.add(warning)
         if self._servers:
@@ -48,7 +48,7 @@ class OpenSession:
         self.session = session
         with self._lock:
             self._ready = True
-            parked = [(request, blocks, self.agent.queue.ticket()) for request, blocks in self._parked]
+            parked = [(request, blocks, self.process.queue.ticket()) for request, blocks in self._parked]
         for prompt in parked:
             self._start(*prompt)
 
@@ -90,7 +90,7 @@ class OpenSession:
 
     def warn(self) -> None:
         """Says before the first answer that the hooks which the user may rely on do not guard; once."""
-        if self.agent.config.hooks_wait and not self._warned:
+        if self.process.config.hooks_wait and not self._warned:
             self._warned = True
             from mm.config.config import HOOKS_WAIT
             from mm.fronts.acp import updates
@@ -112,7 +112,7 @@ class OpenSession:
             opened = self.session is not None
             if opened:
                 self._requests.add(request)
-                ticket = self.agent.queue.ticket()  # here, because the line is in the order of arrival
+                ticket = self.process.queue.ticket()  # here, because the line is in the order of arrival
         if opened:
             self._start(request, blocks, ticket)
         elif self._replaced:
@@ -154,7 +154,7 @@ class OpenSession:
         from mm.fronts.acp import prompting
 
         try:
-            self.session = self.agent.load_session(self.id, cwd)
+            self.session = self.process.load_session(self.id, cwd)
             self._replay(self.session)
             request.answer({})
             self.opened(self.session)
@@ -178,8 +178,8 @@ class OpenSession:
         from mm.fronts.acp import replay, updates
         from mm.tools import registry
 
-        messages, config = session.messages, self.agent.config
-        self.agent.number_above(replay.highest_ref(messages))
+        messages, config = session.messages, self.process.config
+        self.process.number_above(replay.highest_ref(messages))
         tools = registry.built_in(config, session.skills()) + registry.reaching(config, session.cwd)
         for update in replay.updates(messages, tools):
             self.update(update)

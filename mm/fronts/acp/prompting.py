@@ -36,7 +36,7 @@ def answer(open_session, request, blocks: list, ticket) -> None:
 
 
 def _answer_in_turn(open_session, request, blocks: list) -> None:
-    session, agent, cancel = open_session.session, open_session.agent, request.cancel
+    session, process, cancel = open_session.session, open_session.process, request.cancel
     prompt = _flattened(session, blocks)
     front = Editor(open_session, cancel)
     stop_reason, error = END_TURN, None
@@ -47,12 +47,12 @@ def _answer_in_turn(open_session, request, blocks: list) -> None:
         stop_reason = _run_command(open_session, command, front, cancel)
     else:
         open_session.warn()
-        outcome = run_turn(agent, session, commands.with_skills(prompt.text, session.skills()), front, cancel)
+        outcome = run_turn(process, session, commands.with_skills(prompt.text, session.skills()), front, cancel)
         stop_reason, error = outcome.stop_reason, outcome.error
         log.line(TURN_DONE % (outcome.commands, outcome.file_operations, outcome.skills))
         if not error and stop_reason != CANCELLED:
             _tell_below(open_session, prompt.left_out)
-    front.emit(WindowUse(session.tokens(), agent.model.window.size))
+    front.emit(WindowUse(session.tokens(), process.model.window.size))
     if error:
         return fail(request, str(error))
     request.answer(_result(session, stop_reason))
@@ -64,7 +64,7 @@ def _tell_below(open_session, left_out) -> None:
     `left_out` is about this prompt; all else is said once a session.
     """
     session = open_session.session
-    for line in open_session.agent.model.window.news():
+    for line in open_session.process.model.window.news():
         session.notices.add(line)
     lines = ([left_out] if left_out else []) + session.notices.take()
     if lines:
@@ -78,7 +78,7 @@ def _signed(line: str) -> str:
 def _run_command(open_session, command: str, front, cancel) -> str:
     """Executes a slash command and answers with its line; returns the stop reason."""
     try:
-        line = commands.run(command, open_session.agent, open_session.session, front, cancel)
+        line = commands.run(command, open_session.process, open_session.session, front, cancel)
     except Cancelled:
         return CANCELLED
     open_session.update(updates.chunk(line))

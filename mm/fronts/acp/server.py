@@ -71,7 +71,7 @@ class Server:
         self.config = config
         self._demo, self._tap = demo, tap
         self._heed_signals = read.heed_signals
-        self._agent = None
+        self._process = None
         self.peer = Peer(read, write, self._serve, self._notified, trace=trace)
         self.peer.on_close(self._client_is_gone)
         self._closing = False
@@ -92,13 +92,13 @@ class Server:
         return "mm v%s · %s · yolo %s" % (__version__, model, yolo)
 
     @property
-    def agent(self):
-        """What the sessions share, an engine.agent.Agent: made for the first of them, because no answer before needs it."""
-        if self._agent is None:
-            from mm.engine.agent import Agent
+    def process(self):
+        """What the sessions share, an engine.process.Process: made for the first of them, because no answer before needs it."""
+        if self._process is None:
+            from mm.engine.process import Process
 
-            self._agent = Agent(self.config, self._demo, self._tap, can_ask=True)
-        return self._agent
+            self._process = Process(self.config, self._demo, self._tap, can_ask=True)
+        return self._process
 
     def close(self) -> None:
         """Cancels every prompt and lets it answer, ends every child; takes a second, and two more each for hooks that hang
@@ -111,8 +111,8 @@ class Server:
         self.peer.close()
         for thread in [thread for open_session in open_sessions for thread in open_session.end()]:
             thread.join()
-        if self._agent:
-            self._agent.close()
+        if self._process:
+            self._process.close()
         child = sys.modules.get("mm.wire.child")
         if child:
             child.end_all()
@@ -162,7 +162,7 @@ class Server:
 
     def _new_session(self, request) -> None:
         cwd, servers = _folder(request.params), _servers(request.params)
-        session = self.agent.new_session(cwd)
+        session = self.process.new_session(cwd)
         open_session = self._open(session.id, servers)
         open_session.opened(session)
         log.line("[acp] session %s: new, %s, %d MCP server(s) ignored" % (session.id, cwd, servers))
@@ -190,7 +190,7 @@ class Server:
         """A new OpenSession under this id; `servers`: how many MCP servers the client sent with the request."""
         from mm.fronts.acp.open_session import OpenSession
 
-        open_session = OpenSession(session_id, self.peer, self.agent, self._supports_forms, servers)
+        open_session = OpenSession(session_id, self.peer, self.process, self._supports_forms, servers)
         self._sessions[session_id] = open_session
         return open_session
 

@@ -11,7 +11,7 @@ import sys
 
 from mm import __version__, log
 from mm.cancel import Cancel
-from mm.engine.agent import Agent
+from mm.engine.process import Process
 from mm.events import Text
 from mm.fronts.terminal import commands, completion, dialogs, stopping
 from mm.fronts.terminal.desk import Desk, Leave
@@ -39,16 +39,16 @@ def chat(config, demo: bool, folder: str, color: str, question: str = "", go_on:
     screen = Screen(sys.stdout, color)
     if sys.stderr.isatty():
         log.sink = lambda line, style: screen.line(line, style or DIM)
-    agent = Agent(config, demo, tap, can_ask=True)
-    talk = Chat(agent, screen, commands.last_session(agent, folder) if go_on else agent.new_session(folder))
+    process = Process(config, demo, tap, can_ask=True)
+    talk = Chat(process, screen, commands.last_session(process, folder) if go_on else process.new_session(folder))
     return talk.hold(question or (TOUR if demo and not go_on else ""), demo)
 
 
 class Chat:
     """One user at one terminal. `session` is replaced by /load."""
 
-    def __init__(self, agent, screen: Screen, session):
-        self.agent, self.screen, self.session = agent, screen, session
+    def __init__(self, process, screen: Screen, session):
+        self.process, self.screen, self.session = process, screen, session
         self._interrupts = interrupts = stopping.Interrupts()
         self._desk = Desk(interrupts, self._interrupted)
         self._keyboard = Keyboard(screen, interrupts, History(), self._completions)
@@ -123,7 +123,7 @@ class Chat:
         from mm.fronts.mentions import with_mentions
 
         said, _ = with_mentions(text, self.session.cwd)
-        outcome = run_turn(self.agent, self.session, with_skills(said, self.session.skills()), front, cancel)
+        outcome = run_turn(self.process, self.session, with_skills(said, self.session.skills()), front, cancel)
         front.display.end_text()
         if outcome.error:
             self.fail(outcome.error)
@@ -133,12 +133,12 @@ class Chat:
         if any(done):
             self.screen.line(RECAP % done, DIM)
         if not cancel.cancelled:
-            self.agent.model.window.news()  # what it has to say goes to stderr
+            self.process.model.window.news()  # what it has to say goes to stderr
         for notice in self.session.notices.take():
             log.line(notice, YELLOW if self.screen.colored else "")
 
     def _greet(self, demo: bool) -> None:
-        config = self.agent.config
+        config = self.process.config
         parts = ["mm v" + __version__, "demo" if demo else config.model_name or "the first model found",
                  "yolo on" if config.yolo else "yolo off", "/help"]
         self.screen.line(" · ".join(parts), DIM)
@@ -158,7 +158,7 @@ class Chat:
         self._cancel.cancel()
         self._desk.settle(GOODBYE)
         self.session.end()
-        self.agent.close()
+        self.process.close()
         child.end_all()
         log.flush(GOODBYE)
 

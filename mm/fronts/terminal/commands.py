@@ -59,24 +59,24 @@ def unknown(text: str, skills):
     return name if name and name not in skills and not os.path.lexists("/" + name) else None
 
 
-def last_session(agent, folder: str):
+def last_session(process, folder: str):
     """The session of `folder` that was saved last. Raises UserError where there is none."""
-    kept = _kept(agent, folder)
+    kept = _kept(process, folder)
     if not kept:
-        raise UserError(NONE_KEPT if agent.config.sessions_enabled else NOT_KEPT, 2)
-    return load(agent, kept[0].id, folder)
+        raise UserError(NONE_KEPT if process.config.sessions_enabled else NOT_KEPT, 2)
+    return load(process, kept[0].id, folder)
 
 
-def load(agent, session_id: str, folder: str):
+def load(process, session_id: str, folder: str):
     """A session that was kept. Raises UserError."""
     from mm.conversation.store import SessionError
     from mm.fronts.acp.replay import highest_ref
 
     try:
-        session = agent.load_session(session_id, folder)
+        session = process.load_session(session_id, folder)
     except SessionError as problem:
         raise UserError("session %s: %s" % (session_id, problem)) from None
-    agent.number_above(highest_ref(session.messages))
+    process.number_above(highest_ref(session.messages))
     return session
 
 
@@ -124,7 +124,7 @@ def _change(chat, name: str, front, cancel) -> None:
     from mm.cancel import Cancelled
 
     try:
-        line = editor.run(name, chat.agent, chat.session, front, cancel, say=lambda line: None)
+        line = editor.run(name, chat.process, chat.session, front, cancel, say=lambda line: None)
     except Cancelled:
         return
     chat.screen.line(line)
@@ -138,33 +138,33 @@ def _plan(chat, _rest: str) -> None:
         chat.screen.line(NO_PLAN, DIM)
 
 
-def _kept(agent, folder: str) -> list:
-    return agent.kept_sessions(folder, SESSIONS_SHOWN)
+def _kept(process, folder: str) -> list:
+    return process.kept_sessions(folder, SESSIONS_SHOWN)
 
 
 def _sessions(chat, _rest: str) -> None:
-    kept = _kept(chat.agent, chat.session.cwd)
+    kept = _kept(chat.process, chat.session.cwd)
     if not kept:
-        raise UserError(NONE_KEPT if chat.agent.config.sessions_enabled else NOT_KEPT)
+        raise UserError(NONE_KEPT if chat.process.config.sessions_enabled else NOT_KEPT)
     for number, each in enumerate(kept, 1):
         this = " (this one)" if each.id == chat.session.id else ""
         chat.screen.line("%3d. %s  %s%s" % (number, each.updated, each.title or "(no question yet)", this))
 
 
 def _load(chat, rest: str) -> None:
-    kept = _kept(chat.agent, chat.session.cwd)
-    if not chat.agent.config.sessions_enabled:
+    kept = _kept(chat.process, chat.session.cwd)
+    if not chat.process.config.sessions_enabled:
         raise UserError(NOT_KEPT)
     if not (rest.isdecimal() and 0 < int(rest) <= len(kept)):
         raise UserError("usage: /load N, with a number of /sessions")
-    session = load(chat.agent, kept[int(rest) - 1].id, chat.session.cwd)
+    session = load(chat.process, kept[int(rest) - 1].id, chat.session.cwd)
     chat.session.end()
     chat.session = session
     show_end(chat)
 
 
 def _ask(chat, name: str, question: str) -> None:
-    agents = chat.agent.config.agents
+    agents = chat.process.config.agents
     if not agents:
         return chat.fail(NO_AGENTS)
     if name not in agents or not question.strip():
@@ -180,7 +180,7 @@ def _ask_agent(chat, name: str, question: str, front, cancel) -> None:
         if title:
             chat.screen.line(title, BOLD)
 
-    config = chat.agent.config
+    config = chat.process.config
     asker = agent.Asker(front, "", "ask_agent", config.yolo, seen)
     try:
         answer = agent.ask(name, config.agents[name], question, chat.session.cwd, asker, config, os.environ, cancel)

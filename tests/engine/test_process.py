@@ -8,7 +8,7 @@ import unittest
 from mm import log
 from mm.config import config
 from mm.cancel import Cancel
-from mm.engine.agent import Agent
+from mm.engine.process import Process
 from mm.errors import UserError
 from mm.model import find, window
 from tests import support
@@ -25,19 +25,19 @@ class TheServer(unittest.TestCase):
     def test_one_that_is_started_later_is_found_by_the_next_prompt_and_so_is_the_next_one(self):
         port, told = free_port(), []
         url = "http://127.0.0.1:%d/v1" % port
-        agent = Agent(config.load("/", {}, None, {}), places=[find.Place(url)])
+        process = Process(config.load("/", {}, None, {}), places=[find.Place(url)])
         log.tap = told.append
         try:
             for model in ("first", "second"):
                 with self.assertRaisesRegex(UserError, "no model server is running here"):
-                    agent.model.server(Cancel())
+                    process.model.server(Cancel())
                 with Pages(*fakes.vllm([model], window=8192 if model == "first" else 20000), port=port) as fake:
-                    self.assertEqual([agent.model.server(Cancel()).model for _ in range(2)], [model] * 2)
+                    self.assertEqual([process.model.server(Cancel()).model for _ in range(2)], [model] * 2)
                     self.assertEqual(fake.asked, ["/v1/models"])
-                    agent.model.window.look(agent.model.server(Cancel()))
-                    agent.model.window.wait(10)
-                    self.assertEqual(agent.model.window.size, 8192 if model == "first" else 20000)
-                    self.assertEqual(agent.model.model_name, model)
+                    process.model.window.look(process.model.server(Cancel()))
+                    process.model.window.wait(10)
+                    self.assertEqual(process.model.window.size, 8192 if model == "first" else 20000)
+                    self.assertEqual(process.model.model_name, model)
         finally:
             log.tap = None
         line = "model: %s · vLLM at %s · another one: --model NAME or --url URL"
@@ -82,9 +82,9 @@ class TheServer(unittest.TestCase):
         class Config:
             model_url, model_name, model_api_key, model_headers = "http://127.0.0.1:%d/v1" % free_port(), "m", "key", {"X": "y"}
             model_timeout, model_temperature, model_max_tokens, model_extra, model_context_window = 3, 0.5, 7, {"a": 1}, 0
-        agent = Agent(Config)
-        first = agent.model.server(Cancel())
-        self.assertIs(agent.model.server(Cancel()), first)
+        process = Process(Config)
+        first = process.model.server(Cancel())
+        self.assertIs(process.model.server(Cancel()), first)
         self.assertEqual(tuple(first), (Config.model_url, "m", "key", {"X": "y"}, 3, 0.5, 7, {"a": 1}, None))
 
 

@@ -13,7 +13,7 @@ from mm.model.connection import Connection
 LEADS_OUTSIDE = "⚠️ %s leads out of the folder through a link: sessions are not kept"
 
 
-class Agent:
+class Process:
     """The process's own state. `demo`: answer with the built-in scripted model instead of a server; `can_ask`: whether the
     front end has a user who can be asked; `places`: where to look for a server that is not set, None for the usual places.
 
