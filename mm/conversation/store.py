@@ -78,13 +78,11 @@ def open(folder: str, session_id: str, cwd: str | None = None) -> tuple:
     if not is_session_id(session_id):
         raise SessionError(BAD_ID)
     data, mark = _read(os.path.join(folder, session_id + ".json"))
-    saved, header, lines = session_file.parse(data)
+    saved, header = session_file.parse(data)
     if cwd is not None:
         header["cwd"] = cwd
     header["created"] = saved.created or _now()
-    store = Store(folder, session_id, header, _Known(mark, _digest(data)))
-    store._lines = {id(message): (message, line) for message, line in zip(saved.messages, lines) if line is not None}
-    return store, saved
+    return Store(folder, session_id, header, _Known(mark, _digest(data))), saved
 
 
 def kept(folder: str, cwd: str, most: int) -> list:
@@ -93,7 +91,7 @@ def kept(folder: str, cwd: str, most: int) -> list:
     for path in _newest_first(folder):
         try:
             data, mark = _read(path)
-            saved, header, _ = session_file.parse(data)
+            saved, header = session_file.parse(data)
         except SessionError:
             continue
         if header.get("cwd") in (cwd, None) and saved.messages:

@@ -67,12 +67,11 @@ class Writing(unittest.TestCase):
 
 class Reading(unittest.TestCase):
     def test_gives_back_what_was_written(self):
-        saved, header, lines = session_file.parse(rendered(plan=[{"text": "step"}]))
+        saved, header = session_file.parse(rendered(plan=[{"text": "step"}]))
         self.assertEqual(saved.messages, MESSAGES)
         self.assertEqual((saved.usage, saved.title, saved.created, saved.model, saved.plan),
                          (HEADER["usage"], "A title", HEADER["created"], "m", [{"text": "step"}]))
         self.assertEqual(header, {"cwd": "/w"})
-        self.assertEqual(lines, [session_file.message_line(message) for message in MESSAGES])
 
     def test_any_layout_of_the_same_json_is_the_same_conversation(self):
         data = rendered()
@@ -89,45 +88,36 @@ class Reading(unittest.TestCase):
                 self.assertNotEqual(text, data)
                 self.assertEqual(session_file.parse(text)[0].messages, MESSAGES)
 
-    def test_a_line_that_is_not_the_messages_own_is_never_reused(self):
-        data = rendered().replace(b'"messages":[\n', b'"other":{"messages":[\n1,\n2\n]},"messages":[\n')
-        saved, header, lines = session_file.parse(data)
-        again = session_file.render(dict(HEADER, **header), [
-            line or session_file.message_line(message) for line, message in zip(lines, saved.messages)])
-        self.assertEqual(json.loads(again), json.loads(data))
-
     def test_unknown_keys_are_kept(self):
         data = rendered(**{"x-mine": {"a": [1.5]}}).replace(b'{"role":"user"', b'{"note":[1],"role":"user"')
-        saved, header, _ = session_file.parse(data)
+        saved, header = session_file.parse(data)
         self.assertEqual(header, {"cwd": "/w", "x-mine": {"a": [1.5]}})
         self.assertEqual(saved.messages[0]["note"], [1])
 
     def test_an_older_version_needs_nothing_but_messages(self):
         for data in (b'{"messages":[]}', b'{"version":0,"messages":[],"title":null}'):
-            saved, header, _ = session_file.parse(data)
+            saved, header = session_file.parse(data)
             self.assertEqual(saved, session_file.Saved([], {}, None, None, None, None))
             self.assertEqual(header, {"cwd": None})
 
     def test_arguments_become_such_as_servers_accept(self):
-        # (in the file, in memory, whether the line may be written again)
-        for given, kept, same in (
-            ('{"a": 1}', '{"a": 1}', True),
-            ({"a": 1}, '{"a": 1}', False),
-            ("[1]", "{}", False),
-            ("{", "{}", False),
-            ('{"a": NaN}', "{}", False),
-            (None, "{}", False),
+        for given, kept in (
+            ('{"a": 1}', '{"a": 1}'),
+            ({"a": 1}, '{"a": 1}'),
+            ("[1]", "{}"),
+            ("{", "{}"),
+            ('{"a": NaN}', "{}"),
+            (None, "{}"),
         ):
             with self.subTest(given):
                 message = history.assistant_message("", "", [dict(CALL, arguments=given)])
-                saved, _, lines = session_file.parse(rendered([message]))
+                saved, _ = session_file.parse(rendered([message]))
                 self.assertEqual(saved.messages[0]["calls"][0]["arguments"], kept)
-                self.assertEqual(lines[0] is not None, same)
 
     def test_calls_of_anyone_but_the_assistant_are_left_out(self):
         for message in (history.user_message("a"), history.tool_message("call_1", "bash", "a")):
-            saved, _, lines = session_file.parse(rendered([dict(message, calls=True)]))
-            self.assertEqual((saved.messages, lines), ([message], [None]))
+            saved, _ = session_file.parse(rendered([dict(message, calls=True)]))
+            self.assertEqual(saved.messages, [message])
 
     def test_counts_that_cannot_be_added_to_are_left_out(self):
         for given, kept in ((None, {}), (7, {}), ([1], {}), ("x", {}), ({"input": None}, {}), ({"input": "1"}, {}),
@@ -147,10 +137,9 @@ class Reading(unittest.TestCase):
             for value in (fitting, *others):
                 with self.subTest(key=key, value=value):
                     message = dict(history.tool_message("call_1", "bash", "a"), **{key: value})
-                    saved, _, lines = session_file.parse(rendered([message]))
+                    saved, _ = session_file.parse(rendered([message]))
                     self.assertEqual(saved.messages, [message if value is fitting else
                                                       history.tool_message("call_1", "bash", "a")])
-                    self.assertEqual(lines[0] is None, value is not fitting)
 
     def test_escaped_lone_surrogates_are_replaced_and_pairs_are_not(self):
         data = document(messages=[{"role": "user", "content": "?"}]).replace(b"?", b"a\\ud800 \\ud83d\\ude00")
@@ -203,8 +192,8 @@ class Refusing(unittest.TestCase):
     def test_what_is_read_can_be_written(self):
         """The deepest file that is read does not exhaust the stack when it is saved."""
         data = document(x=json.loads("[" * 62 + "]" * 62))
-        _, header, lines = session_file.parse(data)
-        self.assertEqual(json.loads(session_file.render(header, lines))["x"], json.loads(data)["x"])
+        _, header = session_file.parse(data)
+        self.assertEqual(json.loads(session_file.render(header, []))["x"], json.loads(data)["x"])
 
 
 if __name__ == "__main__":
