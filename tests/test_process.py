@@ -10,7 +10,7 @@ import sys
 import time
 import unittest
 
-from mm.skills.catalogue import USE
+from mm.skills.invocation import USE
 from mm.tools.ask_user import NOBODY
 from tests import support
 from tests.fakes.model_server import ModelServer

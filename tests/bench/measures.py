@@ -26,7 +26,7 @@ Row.__new__.__defaults__ = (False, "")
 
 MILLISECOND = 1e6  # in nanoseconds
 KIB = 1024
-CANCEL_LIMIT, SIZE_LIMIT, REQUEST_LIMIT = 10, 1536 * KIB, 8192
+FIRST_LIMIT, CANCEL_LIMIT, SIZE_LIMIT, REQUEST_LIMIT = 45, 10, 1536 * KIB, 8192
 LOAD_LIMIT, SAVE_LIMIT, STEP_LIMIT = 300, 30, 5
 TWICE, MEMORY_WITH_SERVERS = 2.0, 3.0
 PARSE_LIMIT, LINEAR_LIMIT, HELD_LIMIT = 2.5, 2.2, 0
@@ -118,6 +118,23 @@ def chunk(bench: Bench):
     late = {name: median(added[count * 99 // 100] for added in rounds) for name, rounds in found.items()}
     yield Row("added per chunk, %d ms apart" % gap, middle["relay"], middle["mm"], "ms", TWICE, False,
               "99 %% in %.2f / %.2f" % (late["relay"], late["mm"]))
+
+
+def first(bench: Bench):
+    """The first prompt of a process: its first chunk, long after session/new and at once."""
+    def measure(name, wait):
+        with bench.ready(name) as agent:
+            session = agent.new_session(bench.cwd)
+            time.sleep(wait)
+            before = agent.prompt(session, "bench: stream 1 0")
+            return (agent.until(b'"agent_message_chunk"')[-1][0] - before) / MILLISECOND
+
+    later = bench.in_turn(("relay", "mm"), lambda name: measure(name, 1))
+    yield Row("first chunk, 1 s after session/new", median(later["relay"]), median(later["mm"]), "ms", TWICE, False,
+              "least %.1f / %.1f" % (min(later["relay"]), min(later["mm"])))
+    once = bench.in_turn(("relay", "mm"), lambda name: measure(name, 0))
+    floor, mm = median(once["relay"]), median(once["mm"])
+    yield Row("first chunk at once, over the relay", None, mm - floor, "ms", FIRST_LIMIT, True, "%.1f / %.1f" % (floor, mm))
 
 
 def chunk_arrivals(lines: list) -> dict:
@@ -321,5 +338,5 @@ def measured_inside(bench: Bench, script: str, *arguments) -> list:
     return [float(number) for number in printed.split()]
 
 
-MEASURES = {"start": start, "memory": memory, "chunk": chunk, "flat": flat, "cancel": cancel, "tool": tool, "size": size,
+MEASURES = {"start": start, "memory": memory, "first": first, "chunk": chunk, "flat": flat, "cancel": cancel, "tool": tool, "size": size,
             "request": request, "skills": skills, "servers": servers, "load": load, "step": step, "reading": reading}

@@ -5,6 +5,7 @@ Nothing here waits on the thread that reads: a prompt waits for the loading and 
 
 from __future__ import annotations
 
+import sys
 import threading
 
 from mm import log
@@ -68,9 +69,29 @@ class OpenSession:
 
     def announce_soon(self) -> None:
         """The commands follow the answer to session/new, unless a prompt comes first and announces them."""
-        timer = threading.Timer(COMMANDS_DELAY, self.announce)
+        timer = threading.Timer(COMMANDS_DELAY, self._follow)
         timer.daemon = True
         timer.start()
+
+    def _follow(self) -> None:
+        self.announce()
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Loads what a first prompt needs and finds the model server, so that the prompt has only to send its request.
+
+        Once a process, while nobody waits: a prompt that comes first does the same.
+        """
+        if "mm.fronts.acp.prompting" in sys.modules:
+            return
+        try:
+            from mm.engine import instructions, prompt  # noqa: F401 (being loaded is what they are needed for)
+            from mm.fronts.acp import prompting  # noqa: F401
+            from mm.tools import registry, usable_servers  # noqa: F401
+
+            self.agent.model.warm_up()
+        except Exception:
+            log.traceback()
 
     def announce(self) -> None:
         """Sends the list of commands, once."""
