@@ -336,6 +336,17 @@ def wait_until(happened, timeout: float = DEADLINE, what: str = "what was expect
         time.sleep(0.01)
 
 
+def pid_in(path):
+    """The process id that a command has written to `path`."""
+    def read():
+        try:
+            with open(path) as file:
+                return int(file.read() or 0)
+        except OSError:
+            return 0
+    return wait_until(read, what="a process id in " + path)
+
+
 def alive(pid: int) -> bool:
     """Whether the process runs; one that has ended and was not waited for does not."""
     return any(process.pid == pid for process in processes())

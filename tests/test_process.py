@@ -14,7 +14,7 @@ from mm.skills.invocation import USE
 from mm.tools.ask_user import NOBODY
 from tests import support
 from tests.fakes.model_server import ModelServer
-from tests.support import Client, alive, environment, wait_until
+from tests.support import Client, alive, environment, pid_in, wait_until
 
 # A cancel is answered at once; this leaves room for a machine that is busy with other tests.
 AT_ONCE = 0.5
@@ -33,17 +33,6 @@ def configure(home, settings):
     os.makedirs(home + "/.config/mm")
     with open(home + "/.config/mm/config.json", "w") as file:
         json.dump(settings, file)
-
-
-def pid_in(path):
-    """The process id that a command has written to `path`."""
-    def read():
-        try:
-            with open(path) as file:
-                return int(file.read() or 0)
-        except OSError:
-            return 0
-    return wait_until(read, what="a process id in " + path)
 
 
 class Cancels(unittest.TestCase):

@@ -12,7 +12,7 @@ import unittest
 from tests import support
 from tests.fakes.model_server import ModelServer
 from tests.fronts.terminal.terminal import Terminal
-from tests.test_process import pid_in, wait_until
+from tests.support import pid_in, wait_until
 
 ASK = r"what to do instead: *\Z"
 
