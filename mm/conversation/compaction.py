@@ -16,7 +16,7 @@ from collections import namedtuple
 
 from mm.conversation import estimate, history
 from mm.events import FAILED
-from mm.text import cut_middle, fence
+from mm.text import cut_middle, fence, folded
 
 # Step A: the newest results stay, short ones are not worth a note, and the rest goes only when it is a good part of the
 # window, because a changed message makes the server read everything behind it again.
@@ -52,15 +52,12 @@ TRANSCRIPT_DROPPED = "[%d older messages left out]"
 # How much a transcript shows of one message.
 MESSAGE_SHOWN = 2000
 
-# What mm itself adds to a summary, so that it does not hang on the model's care. One line each.
-FILES_CHANGED, FILES_READ, SKILLS_IN_USE = "files changed", "files read", "skills in use"
-FACTS = {FILES_CHANGED: "[files changed: %s]", FILES_READ: "[files read: %s]",
-         SKILLS_IN_USE: "[skills in use: %s; read them again if needed]"}
-PLAN_HEAD = "[the plan:]"
-# What a plan's last line begins with when nothing of it is left to do.
-PLAN_OVER = ("[plan finished]", "[plan stopped")
-_FACT_OF_TOOL = {"write_file": (FILES_CHANGED, "path"), "edit_file": (FILES_CHANGED, "path"), "read_file": (FILES_READ, "path"),
-                 "read_skill": (SKILLS_IN_USE, "name")}
+# What mm itself adds to a summary, so that it does not depend on the model's care: a line for each kind of facts.
+CHANGED, READ, SKILLS = "changed", "read", "skills"
+FACTS = {CHANGED: "[files changed: %s]", READ: "[files read: %s]", SKILLS: "[skills in use: %s; read them again if needed]"}
+_FACT_OF_TOOL = {"write_file": (CHANGED, "path"), "edit_file": (CHANGED, "path"), "read_file": (READ, "path"),
+                 "read_skill": (SKILLS, "name")}
+PLAN = "[the plan:]\n%s"
 # The newest names of each kind are listed.
 NAMES_LISTED = 40
 
@@ -70,8 +67,6 @@ Plan = namedtuple("Plan", "summarised kept")
 # Thoughts in the text: from an opening tag to the closing one or to the end; or, where the template opened them, up to a
 # closing tag that has its line to itself.
 _THOUGHTS = re.compile(r"\A\s*<think>(?:.*?</think>|.*)|\A(?:(?!<think>).)*?^</think>[ \t]*$", re.DOTALL | re.MULTILINE)
-_NAME = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^,]+)')
-_PLAIN_NAME = re.compile(r'[^",;\[\]\x00-\x1f\x7f]+')
 
 
 def clear_outputs(messages: list) -> list:
@@ -189,51 +184,38 @@ def cleaned(text: str) -> str:
     return _THOUGHTS.sub("", text).strip()
 
 
-def summary_message(text: str, summarised: list) -> dict:
-    """The message that stands for `summarised`: the model's summary, and the facts that mm knows itself."""
-    lines = facts(summarised)
-    content = text + "\n\n" + "\n".join(lines) if lines else text
-    return dict(history.user_message(content), kind=history.SUMMARY)
+def summary_message(text: str, summarised: list, plan: str = "") -> dict:
+    """The message that stands for `summarised`: the model's summary, and what mm knows itself; `plan` is the plan's text."""
+    known = facts(summarised)
+    lines = [FACTS[kind] % ", ".join(map(folded, names)) for kind, names in known.items()] + ([PLAN % plan] if plan else [])
+    message = dict(history.user_message("\n\n".join(filter(None, (text, "\n".join(lines))))), kind=history.SUMMARY)
+    return dict(message, facts=known) if known else message
 
 
-def facts(messages: list) -> list:
-    """Lines about what was done: files changed and read, skills in use, the plan; from earlier summaries too."""
-    names = {fact: {} for fact in FACTS}  # dicts as ordered sets
-    plan = []
+def facts(messages: list) -> dict:
+    """{kind: names, the newest last} of what was done, without kinds that have none; what earlier summaries knew, too."""
+    found = {kind: {} for kind in FACTS}  # dicts as ordered sets
     calls = {}
     for message in messages:
-        if history.is_summary(message):
-            plan = _take_summary(message["content"], names) or plan
-        for call in message.get("calls") or ():
-            calls[call["ref"]] = call
-        if message["role"] == "tool" and _succeeded(message):
-            if message["name"] == "plan":
-                plan = message["content"].splitlines()
-            elif message["name"] in _FACT_OF_TOOL:
-                fact, parameter = _FACT_OF_TOOL[message["name"]]
-                _add(names[fact], _argument(calls.get(message["call"]), parameter))
-    for name in names[FILES_CHANGED]:
-        names[FILES_READ].pop(name, None)
-    lines = [FACTS[fact] % ", ".join(map(_written, list(names[fact])[-NAMES_LISTED:])) for fact in FACTS if names[fact]]
-    return lines + ([PLAN_HEAD] + plan if plan and not plan[-1].startswith(PLAN_OVER) else [])
+        for kind, name in _facts_of_summary(message):
+            found[kind][name] = True
+        calls.update((call["ref"], call) for call in message.get("calls") or ())
+        kind, parameter = _FACT_OF_TOOL.get(message.get("name"), (None, None))
+        name = _argument(calls.get(message["call"]), parameter) if kind and _succeeded(message) else None
+        if name:
+            found[kind].pop(name, None)
+            found[kind][name] = True
+    for name in found[CHANGED]:
+        found[READ].pop(name, None)
+    return {kind: list(names)[-NAMES_LISTED:] for kind, names in found.items() if names}
 
 
-def _take_summary(content: str, names: dict) -> list:
-    """Adds the facts of an earlier summary to `names`; returns the lines of its plan."""
-    body, _, plan = content.partition("\n" + PLAN_HEAD + "\n")
-    for fact, form in FACTS.items():
-        head, tail = form.split("%s")
-        found = re.findall("^%s(.*)%s$" % (re.escape(head), re.escape(tail)), body, re.MULTILINE)
-        for name in _NAME.findall(found[-1]) if found else ():
-            _add(names[fact], _read(name.strip()))
-    return plan.splitlines()
-
-
-def _add(names: dict, name) -> None:
-    """The newest last."""
-    if isinstance(name, str) and name:
-        names.pop(name, None)
-        names[name] = True
+def _facts_of_summary(message: dict):
+    """(kind, name) each. The message may come from a file that anybody has written."""
+    known = message.get("facts") if history.is_summary(message) else None
+    for kind in FACTS:
+        names = known.get(kind) if isinstance(known, dict) else None
+        yield from ((kind, name) for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
 def _succeeded(message: dict) -> bool:
@@ -241,22 +223,9 @@ def _succeeded(message: dict) -> bool:
     return message.get("status") != FAILED and message["content"] != history.INTERRUPTED
 
 
-def _argument(call, parameter: str):
+def _argument(call, parameter: str) -> str | None:
     try:
-        return json.loads(call["arguments"], strict=False).get(parameter) if call else None
+        value = json.loads(call["arguments"]).get(parameter) if call else None
     except (ValueError, AttributeError, RecursionError):
         return None
-
-
-def _written(name: str) -> str:
-    """A name in a list: in quotes where it holds what separates the names."""
-    return name if _PLAIN_NAME.fullmatch(name) and name == name.strip() else json.dumps(name)
-
-
-def _read(written: str) -> str:
-    if not written.startswith('"'):
-        return written
-    try:
-        return json.loads(written)
-    except ValueError:
-        return written
+    return value if isinstance(value, str) else None

@@ -2,7 +2,7 @@
 
 A message is a plain dict, the same in memory, in the session file and here:
 
-    {"role": "user", "content": text, "kind": "summary" or "note"?}
+    {"role": "user", "content": text, "kind": "summary" or "note"?, "facts": of a summary, as compaction knows them?}
     {"role": "assistant", "content": text, "kind": "note"?, "reasoning": text?, "reasoningField": name?,
      "calls": [{"ref", "name", "arguments"}]?}
     {"role": "tool", "call": ref, "name": tool, "content": output, "status": "completed" or "failed"?,

@@ -184,7 +184,8 @@ class Compactor:
         before, kept = len(session.messages), len(plan.kept)
         session.prepared.hooks.run("preCompact", self._cancel, messages=before, forced=forced)
         text = self._ask(plan, refused)
-        shorter = [compaction.summary_message(text, plan.summarised)] + plan.kept
+        steps = session.seen.plan.text() if session.seen.plan and not session.seen.plan.is_finished() else ""
+        shorter = [compaction.summary_message(text, plan.summarised, steps)] + plan.kept
         if self._size(shorter) > compaction.SHRUNK * self._size(session.messages):
             raise _Failed(compaction.NOT_SMALLER)
         self._adopt(shorter)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import json
 import unittest
 
 from mm.conversation import compaction, estimate, history
@@ -190,36 +191,34 @@ class Facts(unittest.TestCase):
     def test_what_was_done(self):
         messages = (self.call(1, "read_file", '{"path": "a.py"}') + self.call(2, "read_file", '{"path": "b.py"}')
                     + self.call(3, "edit_file", '{"path": "a.py"}') + self.call(4, "write_file", '{"path": "c.py"}')
-                    + self.call(5, "read_skill", '{"name": "bg-jobs"}') + self.call(6, "plan", "{}", "1 ✓ read\n[plan: 1 of 2 done]"))
-        self.assertEqual(facts(messages), [
-            "[files changed: a.py, c.py]", "[files read: b.py]", "[skills in use: bg-jobs; read them again if needed]",
-            "[the plan:]", "1 ✓ read", "[plan: 1 of 2 done]"])
+                    + self.call(5, "read_skill", '{"name": "bg-jobs"}'))
+        self.assertEqual(summary_message("text", messages, "1 ✓ read\n[plan: 1 of 2 done]")["content"],
+                         "text\n\n[files changed: a.py, c.py]\n[files read: b.py]\n[skills in use: bg-jobs; read them again if needed]\n"
+                         "[the plan:]\n1 ✓ read\n[plan: 1 of 2 done]")
 
     def test_what_did_not_happen_is_no_fact(self):
         for output, more in (("fine", {"status": "failed"}), (history.INTERRUPTED, {})):
             with self.subTest(output):
-                self.assertEqual(facts(self.call(1, "write_file", '{"path": "a"}', output, **more)), [])
-        self.assertEqual(facts(self.call(1, "write_file", "{}")), [])
-        self.assertEqual(facts(self.call(1, "plan", "{}", "1 ✓ all\n[plan finished]")), [])
+                self.assertEqual(facts(self.call(1, "write_file", '{"path": "a"}', output, **more)), {})
+        self.assertEqual(facts(self.call(1, "write_file", "{}") + self.call(2, "write_file", '{"path": [1]}')), {})
 
-    def test_they_survive_the_next_summary_whatever_the_names(self):
-        names = ["plain.py", "with, comma", 'with "quotes"', "line\nbreak", " blank ", "a]b", "ü.py", "100%s"]
-        messages = []
-        for number, name in enumerate(names):
-            messages += self.call(number, "write_file", compaction.json.dumps({"path": name}))
-        messages += self.call(90, "read_skill", '{"name": "x"}') + self.call(91, "plan", "{}", "1 · a\n2 · b")
+    def test_they_survive_the_next_summary(self):
+        names = ["plain.py", "with, comma", "line\nbreak", " blank ", "a]b", "100%s"]
+        messages = sum((self.call(number, "write_file", json.dumps({"path": name})) for number, name in enumerate(names)), [])
         first = summary_message("text", messages)
-        self.assertEqual(first["kind"], "summary")
         second = summary_message("other", [first, user("2"), says()])
-        self.assertEqual(second["content"].split("\n\n", 1)[1], first["content"].split("\n\n", 1)[1])
+        self.assertEqual((second["facts"], second["content"].split("\n\n")[1]), ({"changed": names}, first["content"].split("\n\n")[1]))
         third = facts([second] + self.call(1, "write_file", '{"path": "plain.py"}'))
-        self.assertTrue(third[0].endswith(", plain.py]"), "the newest is last")
+        self.assertEqual(third["changed"][-1], "plain.py")
+
+    def test_hostile_facts_are_left_out(self):
+        for known in ([], 7, {"changed": "x"}, {"changed": [1, None, ["a"]]}, {"other": ["a"]}):
+            with self.subTest(known):
+                self.assertEqual(facts([dict(SUMMARY, facts=known)]), {})
 
     def test_the_lists_are_bounded(self):
         messages = sum((self.call(n, "read_file", '{"path": "f%d"}' % n) for n in range(100)), [])
-        [line] = facts(messages)
-        self.assertEqual(line.count(","), compaction.NAMES_LISTED - 1)
-        self.assertTrue(line.endswith("f99]"))
+        self.assertEqual(facts(messages), {"read": ["f%d" % n for n in range(60, 100)]})
 
     def test_a_summary_without_facts_is_the_text_alone(self):
         self.assertEqual(summary_message("text", [user()]), {"role": "user", "content": "text", "kind": "summary"})

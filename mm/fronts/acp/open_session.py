@@ -89,7 +89,7 @@ class OpenSession:
             from mm.fronts.acp import prompting  # noqa: F401
             from mm.tools import registry, usable_servers  # noqa: F401
 
-            self.agent.model.warm_up()
+            self.process.model.warm_up()
         except Exception:
             log.traceback()
 
