@@ -11,7 +11,8 @@ from collections import namedtuple
 from mm.events import Text, Thought
 from mm.model import refusal
 from mm.model.text_calls.openers import CALLS, HARMONY
-from mm.model.text_calls.reader import Misread, Reader, recovered  # noqa: F401 (Misread is part of what this room offers)
+from mm.model.text_calls.held import Misread
+from mm.model.text_calls.reader import Reader, recovered  # noqa: F401 (Misread is part of what this room offers)
 
 # One call: `arguments` is the text as it was streamed, or a dict where the server sent an object.
 ToolCall = namedtuple("ToolCall", "name arguments")

@@ -297,8 +297,8 @@ class Formats(unittest.TestCase):
                 "for text in ('Plain `x` <b> [1]', '<think>a</think>b'): answer.take({'choices': [{'delta': {'content': text}}]})\n"
                 "answer.end(); print(*sorted(name for name in sys.modules if name.startswith('mm.model.')))")
         done = subprocess.run([sys.executable, "-c", code], cwd=support.PROJECT, stdout=subprocess.PIPE, check=True)
-        self.assertEqual(b"mm.model.answer mm.model.refusal mm.model.text_calls mm.model.text_calls.lines "
-                         b"mm.model.text_calls.openers mm.model.text_calls.reader", done.stdout.strip())
+        self.assertEqual(b"mm.model.answer mm.model.refusal mm.model.text_calls mm.model.text_calls.held "
+                         b"mm.model.text_calls.lines mm.model.text_calls.openers mm.model.text_calls.reader", done.stdout.strip())
 
     def test_each_call_is_found_in_each_cut(self):
         for what, text, left, calls in CALLS:

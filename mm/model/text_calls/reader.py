@@ -1,12 +1,9 @@
-"""The text of an answer while it streams in: what leaks into it is told from what is meant for the user (pure).
+"""The text of an answer while it streams in: calls and reasoning are separated from what is meant for the user (pure).
 
 Text that cannot begin anything leaves with the read that brought it. Where something may begin, a few characters wait until
-that is decided. Once the opener of a call stands, everything waits until the call is complete or disproved. Behind a complete
-call everything waits for the end: it is a call only if nothing follows the last one; if it is none, or far too much comes
-behind it, all of it is sent as it came, in order. Each character takes part in at most one attempt to read a call, so the
-work is linear.
-
-What comes out does not depend on how the text was cut.
+that is decided. Once a call has begun, everything waits until it is complete or disproved; what follows it waits for the end
+(mm.model.text_calls.held). Each character takes part in at most one attempt to read a call, so the work is linear. What comes out
+does not depend on how the text was cut.
 """
 
 from __future__ import annotations
@@ -15,30 +12,22 @@ import re
 from collections import namedtuple
 
 from mm.events import Text, Thought
+from mm.model.text_calls.held import Found, Held
 from mm.model.text_calls.lines import Lines
-from mm.model.text_calls.openers import (AT_LINE, AT_LINE_PREFIXES, HARMONY, HARMONY_ENDS, HEADERS, IN_LINE, IN_LINE_PREFIXES, LONE_ENDS,
-                              LONGEST, START_PREFIXES, THINK, prefixes)
+from mm.model.text_calls.openers import (AT_LINE, AT_LINE_PREFIXES, HARMONY, HARMONY_ENDS, HEADERS, IN_LINE,
+                                         IN_LINE_PREFIXES, LONE_ENDS, LONGEST, START_PREFIXES, THINK, prefixes)
 
-# All that this answer has said as Text until now was reasoning: its beginning was left to the model's template.
-Misread = namedtuple("Misread", "")
-
-# Waits at most, of whitespace that may stand before an opener.
+# Whitespace that may stand before an opener: the most that waits.
 _MOST_SPACE = 32
 
-# So much behind a complete call is an answer that goes on, and one that may have to be stopped: it waits no longer.
-_MOST_BEHIND = 4096
-
-# A model that goes on with the result of its own call has made it up, and what it calls next comes of that.
-_INVENTED = re.compile(r"<tool_response|<\|tool_response|\[TOOL_RESULTS\]")
-
-# The header of gpt-oss's next message stands right at the end of its reasoning.
+# The header of gpt-oss's next message follows its reasoning without a line end.
 _HEADER_IN_LINE = re.compile(r"(?=assistant(?:commentary|analysis)? to=)")
 
-# A line's end with the whitespace behind it, or a bracket. It begins with a set because the search is quicker then.
+# A line's end with the whitespace after it, or a bracket. It begins with a set because that makes the search quicker.
 _POINT = re.compile(r"[<\[\r\n](?:(?<=[\r\n])\s*)?")
 _SPACE = re.compile(r"\s*")
 
-# What ends reasoning, and the beginnings of it.
+# What ends reasoning, and the beginnings of it. `kept`: those that are not taken, because they begin the next message.
 _Ends = namedtuple("_Ends", "pattern prefixes kept")
 
 
@@ -49,44 +38,51 @@ def _ends(*literals: str, kept: tuple = ()) -> _Ends:
 _THINK_ENDS = {opener: _ends(closer) for opener, closer in THINK.items()}
 _HARMONY_THOUGHT_ENDS = _ends(*HARMONY_ENDS, kept=HARMONY)
 
-# A call, or several, that stand complete: what came before it and would be dropped with it, the markup, and what it says.
-_Found = namedtuple("_Found", "gap raw calls")
+# What may begin at a place: one of the openers, BARE where the whole answer may be a call in JSON, else one of the other two.
+BARE, NOTHING, UNDECIDED = "", "nothing", "undecided"
 
 
 class Reader:
     """Reads the text of one answer."""
 
     def __init__(self, tools=()):
-        self.spoke = False  # whether there was any text that is no call and no thought
-        self.reasoned = False  # whether the server tells the reasoning apart by itself
-        self.thoughts = []  # the reasoning that was found
-        self._tools, self._source = tools, None  # what a call is read from, once there may be one
+        self.reasoned = False  # whether the server separates the reasoning itself
+        self._held = Held()
+        self._tools, self._source = tools, None  # what calls are read from, once there may be one
+        self._step = self._read_text  # what reads on: _read_text, _read_thought or _read_call
         self._rest = ""  # not decided yet
         self._plain = False  # in the middle of a line, with nothing to wait for
-        self._ends = None  # what ends the reasoning that is being read
         self._starts = True  # nothing but whitespace since the beginning, or since a thought or a call
         self._drops_space = False  # and that whitespace belongs to the markup
         self._lines = Lines()
         self._before = ""  # the character before
-        self._harmony = self._thought = self._bare_tried = False
-        self._spoken_of = False  # whether headers of gpt-oss are, in quotes
-        self._attempt = None  # the call that is being read
+        self._ends = None  # what ends the reasoning in hand
+        self._attempt = None  # the call in hand, a generator
         self._gap, self._raw = "", []  # what stood before it, and its text so far
-        self._pending = None  # from the first complete call on, all that would have been said: Text, Thought and _Found
-        self._behind = 0  # how much of that stands behind the last call
-        self._calls = bool(tools)  # whether there may be calls
-        self._texts, self._events = [], []
-        self._said = []  # the text that has left
-        self._cut = False  # whether a call that is not complete at the end is one that was cut
+        self._harmony = False  # whether there was a header of gpt-oss
+        self._quoted_header = False  # whether one was quoted
+        self._thought = False  # whether reasoning began or was written about
+        self._bare_tried = False
+        self._cut = False  # whether a call that is not complete at the end was cut
+
+    @property
+    def spoke(self) -> bool:
+        """Whether there was any text besides calls and reasoning."""
+        return self._held.spoke
+
+    @property
+    def thoughts(self) -> list:
+        """The reasoning that was found, in pieces."""
+        return self._held.thoughts
 
     def feed(self, text: str, events: list) -> None:
         """Appends to `events` the Text, Thought and Misread that this piece brings."""
+        self._held.events = events
         if self._plain and not _POINT.search(text):
             self._before = text[-1:]
-            self._said.append(text)
-            events.append(Text(text))
-            return
-        self._read(text, events)
+            self._held.say_at_once(text)
+        else:
+            self._read(text)
 
     def end(self, events: list, recover: bool = True, cut: bool = False) -> list:
         """Appends what was still waiting; returns the calls: [(name, arguments)].
@@ -94,58 +90,30 @@ class Reader:
         Without `recover` they stay text. With `cut`, the answer was cut for its length: the call that it ends in, if it
         has named a known tool, is returned with its text instead of arguments.
         """
-        self._cut = cut
-        self._read("", events, ended=True)
-        calls = self._recovered() if recover else []
-        self._release(bool(calls))
-        self._flush()
+        self._held.events, self._cut = events, cut
+        self._read("", ended=True)
+        calls = self._held.calls() if recover else []
+        self._held.release(bool(calls))
+        self._held.flush()
         return calls
 
     def broken(self, events: list) -> None:
         """The answer ends here and is not complete: appends what was waiting, without calls."""
-        self._cut = True
-        self._read("", events, ended=True)
-        self._pending = [item for item in self._pending or () if not isinstance(item, _Found)]
-        self.end(events, recover=False)
+        self._held.events, self._cut = events, True
+        self._read("", ended=True)
+        self._held.drop_calls()
+        self._held.release(False)
+        self._held.flush()
 
-    def _release(self, called: bool) -> None:
-        """Says what is pending: the text between the calls where they are made, else all of it as it came."""
-        items, self._pending = self._pending or [], None
-        between = ""
-        for item in items:
-            if isinstance(item, Thought):
-                self._think(item.text)
-            elif not called:
-                self._emit(item.text if isinstance(item, Text) else item.gap + item.raw)
-            elif isinstance(item, Text):
-                between += item.text
-            elif between:
-                self._emit("\n" + between.strip() if between.strip() else "")
-                between = ""
-
-    def _recovered(self) -> list:
-        """The calls among what is pending, if they are to be made."""
-        calls, behind = [], ""
-        for item in self._pending or ():
-            if isinstance(item, _Found):
-                if _INVENTED.search(behind):
-                    return []
-                calls += item.calls
-                behind = ""
-            elif isinstance(item, Text):
-                behind += item.text
-        return calls if not behind.strip() else []
-
-    def _read(self, text: str, events: list, ended: bool = False) -> None:
+    def _read(self, text: str, ended: bool = False) -> None:
         text, self._rest, at = self._rest + text, "", 0
-        self._events = events
         while at is not None and (at < len(text) or ended and self._attempt):
-            step = self._read_call if self._attempt else self._read_thought if self._ends else self._read_text
-            at = step(text, at, ended)
-        self._flush()
-        self._plain = not (self._rest or self._ends or self._attempt or self._starts or self._pending) and self._lines.decided
+            at = self._step(text, at, ended)
+        self._held.flush()
+        waits = self._rest or self._starts or self._held.waits or self._step != self._read_text
+        self._plain = not waits and self._lines.decided
 
-    # Each of these returns where the next one goes on, or None when more text is needed; then `_rest` holds what is left.
+    # Each step returns where the next one goes on, or None if more text is needed; then `_rest` holds what is left.
 
     def _read_text(self, text: str, at: int, ended: bool):
         while at < len(text):
@@ -162,14 +130,11 @@ class Reader:
             at = self._shortened(text, at, end)
             if end == len(text) and not ended:
                 break
-            if self._starts:
-                self._lines.begin(text[at:end])
-            else:
-                self._lines.add(text[at:end])
+            (self._lines.begin if self._starts else self._lines.add)(text[at:end])
             opener = self._opener(text, end, ended, at == end)
-            if opener is None:
+            if opener == UNDECIDED:
                 break
-            if opener is not False:
+            if opener != NOTHING:
                 return self._open(opener, text[at:end], end)
             self._space(text[at:end])
             at = end
@@ -193,53 +158,66 @@ class Reader:
         self._say(text[at:rest])
         return rest
 
-    def _opener(self, text: str, at: int, ended: bool, in_line: bool):
-        """The opener that stands at `at`; False where there is none, None where that is not decided."""
+    def _opener(self, text: str, at: int, ended: bool, in_line: bool) -> str:
+        """The opener at `at`, BARE, NOTHING or UNDECIDED."""
         before = self._before if in_line and not self._starts else ""
         if self._lines.fence or before == "`":
-            return False
+            return NOTHING
         starts_line = self._lines.starts
-        fresh = self._starts and not (self.spoke or self._pending or self._bare_tried)
+        fresh = self._starts and not (self._held.spoke or self._held.waits or self._bare_tried)
         if fresh and text.startswith(HEADERS, at):
-            return next(header for header in HEADERS if text.startswith(header, at))
+            return _first(HEADERS, text, at)
         openers = AT_LINE if starts_line else IN_LINE
         if text.startswith(openers, at):
-            opener = next(opener for opener in openers if text.startswith(opener, at))
-            if opener in THINK:
-                self._thought = True  # or it is spoken of, and so is its end
-                return opener if starts_line else False
+            opener = _first(openers, text, at)
             if opener in LONE_ENDS:
-                return self._lone_end(opener, before, text[at + len(opener):at + len(opener) + 1], ended)
-            if opener in HARMONY_ENDS:
-                return opener if self._harmony else False
-            if opener in HARMONY:
-                self._spoken_of = self._spoken_of or bool(before) and before in "\"'("
-                return opener if self._harmony or starts_line or not self._spoken_of else False
-            return opener if self._calls else False
+                following = text[at + len(opener):at + len(opener) + 1]
+                return self._lone_end(opener, before, following, ended)
+            return opener if self._counts(opener, before, starts_line) else NOTHING
         beginnings = START_PREFIXES if fresh else AT_LINE_PREFIXES if starts_line else IN_LINE_PREFIXES
         if not ended and len(text) - at <= LONGEST and text[at:] in beginnings:
-            return None
-        return "" if fresh and self._calls and text[at:at + 1] in ("{", "[", "`") else False
+            return UNDECIDED
+        return BARE if fresh and self._may_call() and text[at:at + 1] in ("{", "[", "`") else NOTHING
 
-    def _lone_end(self, tag: str, before: str, behind: str, ended: bool):
-        """The end of reasoning whose beginning the template had written, as `_opener` returns it: not where it is spoken of."""
-        if self._thought or self.reasoned and not self._starts or before and before in "\"'(":
-            return False
+    def _counts(self, opener: str, before: str, starts_line: bool) -> bool:
+        """Whether an opener means what it says here."""
+        if opener in THINK:
+            self._thought = True  # or it is written about, and so is its end
+            return starts_line
+        if opener in HARMONY_ENDS:
+            return self._harmony
+        if opener in HARMONY:
+            self._quoted_header = self._quoted_header or _is_quote(before)
+            return self._harmony or starts_line or not self._quoted_header
+        return self._may_call()
+
+    def _may_call(self) -> bool:
+        return bool(self._tools) and not self._held.gave_up
+
+    def _lone_end(self, tag: str, before: str, following: str, ended: bool) -> str:
+        """The end of reasoning that the template had begun, as `_opener` returns it; NOTHING where it is written about."""
+        if self._thought or self.reasoned and not self._starts or _is_quote(before):
+            return NOTHING
         if before != " ":
             return tag
-        return None if not behind and not ended else False if behind and behind in " .,;:)!?" else tag
+        if not following and not ended:
+            return UNDECIDED
+        return NOTHING if following and following in " .,;:)!?" else tag
 
     def _open(self, opener: str, gap: str, at: int) -> int:
         if opener in THINK:
             self._leave_gap(gap)
             self._begin_thought(_THINK_ENDS[opener])
         elif opener in LONE_ENDS:
-            self._misread()
+            self._thought = True
+            self._held.take_back()
+            self._begin_text()
         elif opener in HARMONY_ENDS:
             self._space(gap)
             self._starts = self._drops_space = True
         else:
             self._attempt, self._gap, self._raw = self._reading(opener), gap, [opener]
+            self._step = self._read_call
         return at + len(opener)
 
     def _reading(self, opener: str):
@@ -252,9 +230,8 @@ class Reader:
     def _read_call(self, text: str, at: int, ended: bool):
         from mm.model.text_calls.scanner import Disproved
 
-        source = self._source
+        source, found = self._source, None
         source.text, source.at, source.ended = text, at, ended
-        found = None
         try:
             next(self._attempt)
         except StopIteration as end:
@@ -266,63 +243,63 @@ class Reader:
             self._rest = text[source.at:]
             return None
         raw = "".join(self._raw) + text[at:source.at]
-        self._attempt = None
-        if isinstance(found, list):
-            self._pend(_Found(self._gap, raw, found))
+        self._attempt, self._step = None, self._read_text
+        if found is None and self._cut and source.name:
+            raw += text[source.at:]
+            self._add_call(Found(self._gap, raw, [(source.name, raw)]))
+            return len(text)
+        self._take(found, raw)
+        return source.at
+
+    def _take(self, found, raw: str) -> None:
+        """What an attempt came to: calls, a header of gpt-oss (Thought or Text), its messages, or None for prose."""
+        if found is None:
+            self._bare_tried = True
+            self._space(self._gap)
+            if raw:
+                self._starts = self._drops_space = False
+                self._say(raw)
+        elif isinstance(found, list):
+            self._add_call(Found(self._gap, raw, found))
         elif isinstance(found, tuple):
             self._take_messages(found, raw)
-        elif found:
+        else:
             self._harmony = True
             self._leave_gap(self._gap)
             if found is Thought:
                 self._begin_thought(_HARMONY_THOUGHT_ENDS)
             else:
                 self._starts = self._drops_space = True
-        elif self._cut and source.name:
-            raw += text[source.at:]
-            self._pend(_Found(self._gap, raw, [(source.name, raw)]))
-            return len(text)
-        else:
-            self._bare_tried = True
-            self._space(self._gap)
-            if raw:
-                self._starts = self._drops_space = False
-                self._say(raw)
-        return source.at
 
     def _take_messages(self, found, raw: str) -> None:
-        """Says the messages of gpt-oss that came without their tokens, found as mm.model.text_calls.headless.Messages."""
+        """`found`: headless.Messages."""
         gap = self._gap
         if found.said or found.calls is None:
             self._leave_gap(gap)
             gap = ""
         for kind, text in found.said:
             if kind is Thought:
-                self._think(text)
+                self._held.think(text)
             else:
                 self._say(text)
         if found.calls is None:
             self._starts = self._drops_space = True
         else:
-            self._pend(_Found(gap, raw[found.length:], found.calls))
+            self._add_call(Found(gap, raw[found.length:], found.calls))
 
-    def _pend(self, found: _Found) -> None:
-        self._flush()
-        self._pending = self._pending or []
-        self._pending.append(found)
-        self._behind = 0
+    def _add_call(self, found: Found) -> None:
+        self._held.add_call(found)
         self._starts, self._drops_space = True, False
         self._lines.begin()
 
-    def _wait(self, item) -> None:
-        self._pending.append(item)
-        self._behind += len(item.text)
-        if self._behind > _MOST_BEHIND:
-            self._calls = False
-            self._release(False)
-
     def _begin_thought(self, ends: _Ends) -> None:
         self._ends, self._starts, self._thought = ends, True, True
+        self._step = self._read_thought
+
+    def _begin_text(self) -> None:
+        """Text begins anew, after reasoning."""
+        self._starts = self._drops_space = True
+        self._lines.begin()
 
     def _read_thought(self, text: str, at: int, ended: bool):
         if self._starts:
@@ -336,17 +313,16 @@ class Reader:
         if found or said < end:
             line_end = text.find("\n", said, end)
             said = end if line_end < 0 else line_end
-        self._think(text[at:said])
+        self._held.think(text[at:said])
         if found:
-            self._starts = self._drops_space = True
-            self._lines.begin()
-            kept, self._ends = found.group() in self._ends.kept, None
-            return end if kept else found.end()
+            self._begin_text()
+            self._step = self._read_text
+            return end if found.group() in self._ends.kept else found.end()
         self._rest = "" if ended else text[said:]
         return None
 
     def _undecided(self, text: str, at: int, ended: bool) -> int:
-        """Where the beginning of an end of the reasoning may stand, at the end of the text."""
+        """Where, at the end of the text, an end of the reasoning may begin."""
         if not ended:
             for sign in "<[":
                 begin = text.rfind(sign, max(at, len(text) - LONGEST))
@@ -354,30 +330,14 @@ class Reader:
                     return begin
         return len(text)
 
-    def _misread(self) -> None:
-        """What was said until now, or waits to be said, was reasoning."""
-        self._thought = True
-        texts, self._texts = "".join(self._texts), []
-        if self._said:
-            self._events.append(Misread())
-            self.thoughts += self._said
-            self._said = []
-        items, self._pending = self._pending or [], None
-        for item in items:
-            texts += item.gap + item.raw if isinstance(item, _Found) else item.text
-        self._think(texts)
-        self.spoke = False
-        self._starts = self._drops_space = True
-        self._lines.begin()
-
     def _space(self, text: str) -> None:
         """Says whitespace whose lines are known already, unless it belongs to the markup before it."""
         if text and not (self._starts and self._drops_space):
             self._before = text[-1]
-            self._emit(text)
+            self._held.say(text)
 
     def _leave_gap(self, gap: str) -> None:
-        """Says the whitespace before what is neither text nor a call, where there is text before it."""
+        """Says the whitespace before what is neither text nor a call, if there is text before it."""
         if not self._starts:
             self._space(gap)
 
@@ -385,32 +345,15 @@ class Reader:
         if text:
             self._before = text[-1]
             self._lines.add(text)
-            self._emit(text)
+            self._held.say(text)
 
-    def _emit(self, text: str) -> None:
-        if not text:
-            return
-        if self._pending is not None:
-            self._wait(Text(text))
-        else:
-            self.spoke = self.spoke or not text.isspace()
-            self._texts.append(text)
 
-    def _think(self, text: str) -> None:
-        if not text:
-            return
-        if self._pending is not None:
-            self._wait(Thought(text))
-            return
-        self._flush()
-        self.thoughts.append(text)
-        self._events.append(Thought(text))
+def _first(openers: tuple, text: str, at: int) -> str:
+    return next(opener for opener in openers if text.startswith(opener, at))
 
-    def _flush(self) -> None:
-        if self._texts:
-            self._said.append("".join(self._texts))
-            self._events.append(Text(self._said[-1]))
-            self._texts = []
+
+def _is_quote(sign: str) -> bool:
+    return bool(sign) and sign in "\"'("
 
 
 def recovered(text: str, tools) -> list:
