@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import errno
 import functools
-import http.client
 import re
 import socket
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections import namedtuple
 
 from mm import __version__
 from mm.cancel import Cancel
 from mm.errors import UserError
 from mm.model import refusal
-from mm.wire.cancellable_socket import CONNECT_SECONDS, CancellableSocket, ConnectTimeout
 from mm.secrecy import SHORTEST_SECRET
+from mm.wire import http1
+from mm.wire.cancellable_socket import CONNECT_SECONDS, CancellableSocket, ConnectTimeout
 
 # `url` ends in /v1, without a slash; `headers` is a dict or None; `timeout` is in seconds without a byte, 0 for none;
 # `temperature` and `max_tokens` are None unless set; `extra` is a dict that is merged into the request, or None; `product` is the
@@ -33,12 +31,13 @@ Server.__new__.__defaults__ = (None, None, None, 0, None, None, None, None)
 # Within this a refusal's body must have come; without, the status is all there is to show.
 REFUSAL_SECONDS = 10
 
-_READ_SIZE = 65536
-
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile("[\t\x20-\x7e\xa0-\xff]*")
 
 _USER_OR_QUERY = re.compile(r"[^/?#]*@|[?#].*", re.DOTALL)
+
+NOT_A_URL = "%s is not the URL of a model server; one looks like http://127.0.0.1:8080/v1"
+HOLDS_A_USER = "the URL of %s holds a user name: set it in model.apiKey or model.headers"
 
 
 class ModelError(UserError):
@@ -94,29 +93,26 @@ def secrets_of(server: Server) -> list[str]:
 class Exchange:
     """An answer whose head has come. Read it until b"", close it in any case; closing drops the connection."""
 
-    def __init__(self, response, line: CancellableSocket, registration, cancel: Cancel, server: Server):
+    def __init__(self, response: http1.Response, sock: CancellableSocket, registration, cancel: Cancel, server: Server):
         self.status = response.status
-        self.cut = None  # the ModelError that tells why the body ended, where it did not end well
+        self.cut = None  # the ModelError that says why the body ended, if it did not end well
+        self.header = response.header
         self._response = response
-        self._line = line
+        self._socket = sock
         self._registration = registration
         self._cancel = cancel
         self._server = server
 
-    def header(self, name: str) -> str:
-        """The first header of that name, "" where there is none."""
-        return self._response.headers.get(name) or ""
-
     def read(self) -> bytes:
         """What has come since, at least a byte; b"" where the body ends, which `cut` may explain.
 
-        Raises ModelError when a time-out is set and over, and Cancelled.
+        Raises ModelError if a time-out is set and over, and Cancelled.
         """
         try:
-            data = self._response.read1(_READ_SIZE)
-        except (OSError, http.client.HTTPException) as error:
+            data = self._response.read()
+        except OSError as error:
             self._cancel.check()
-            self.cut = _explained(error, self._server, self._line, in_answer=True)
+            self.cut = _explained(error, self._server, self._socket, in_answer=True)
             if self.cut.kind == "timeout":
                 raise self.cut from None
             return b""
@@ -125,7 +121,7 @@ class Exchange:
 
     def hurry(self, seconds: float) -> None:
         """From here on no byte within this time is a time-out too."""
-        self._line.set_timeout(min(seconds, self._line.seconds or seconds))
+        self._socket.set_timeout(min(seconds, self._socket.seconds or seconds))
 
     def read_text(self, limit: int, seconds: float) -> str:
         """A short body that should be there at once: what came of it within the time and the limit."""
@@ -133,7 +129,7 @@ class Exchange:
         body = data = b"."
         try:
             while data and len(body) <= limit and time.monotonic() < end:
-                self._line.set_timeout(max(0.01, end - time.monotonic()))
+                self._socket.set_timeout(max(0.01, end - time.monotonic()))
                 data = self.read()
                 body += data
         except ModelError:
@@ -142,8 +138,7 @@ class Exchange:
 
     def close(self) -> None:
         self._registration.forget()
-        self._response.close()
-        self._line.close()
+        self._socket.close()
 
     def __enter__(self) -> Exchange:
         return self
@@ -155,92 +150,69 @@ class Exchange:
 def send(server: Server, path: str, body: bytes | None, cancel: Cancel, timeout: float | None = None) -> Exchange:
     """Sends one request, a GET without a body, and waits for the head of the answer, whatever its status is.
 
-    Raises ModelError where there is no answer, or a redirect, and Cancelled.
+    Raises ModelError if there is no answer, or a redirect, and Cancelled.
     """
     cancel.check()
-    _check_url(server.url)
-    headers = _headers(server)
-    request = urllib.request.Request(server.url.rstrip("/") + path, data=body, headers=headers)
-    line = CancellableSocket(cancel, server.timeout if timeout is None else timeout)
-    opener = urllib.request.OpenerDirector()
-    opener.add_handler(_Handler(line))
-    registration = cancel.on_cancel(line.shut)
+    parts = _checked(server.url)
+    target = _target(urllib.parse.urlsplit(server.url.rstrip("/") + path))
+    data = http1.request("GET" if body is None else "POST", _host_header(parts), target, _headers(server), body)
+    sock = CancellableSocket(cancel, server.timeout if timeout is None else timeout)
+    registration = cancel.on_cancel(sock.shut)
     try:
-        response = opener.open(request)
+        response = _answer(sock, parts, data)
     except BaseException as error:
         registration.forget()
-        line.close()
-        if not isinstance(error, (OSError, http.client.HTTPException)):
+        sock.close()
+        if not isinstance(error, (OSError, http1.NotHttp)):
             raise
         cancel.check()
-        raise _explained(error, server, line, in_answer=False) from None
-    answer = Exchange(response, line, registration, cancel, server)
-    if cancel.cancelled or 300 <= answer.status < 400:
-        answer.close()
+        raise _explained(error, server, sock, in_answer=False) from None
+    exchange = Exchange(response, sock, registration, cancel, server)
+    if cancel.cancelled or 300 <= exchange.status < 400:
+        exchange.close()
         cancel.check()
-        raise _redirected(answer, server)
-    return answer
+        raise _redirected(exchange, server)
+    return exchange
 
 
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, host: str, line: CancellableSocket, timeout=None):
-        super().__init__(host)
-        self._line = line
-        self._parts = []
-
-    def connect(self):
-        self.sock = self._line.connect(self.host, self.port)
-
-    def request(self, *arguments, **named):
-        if self.sock is None:
-            self.connect()
-        try:
-            super().request(*arguments, **named)
-            self._line.send(b"".join(self._parts))  # head and body in one piece: the server wakes once
-        except (BrokenPipeError, ConnectionResetError, ConnectionAbortedError):
-            # The server has refused before it read the whole body and hung up. Its reason is there to be read.
-            if self.sock is None:
-                raise
-
-    def send(self, data):
-        self._parts.append(data)
+def _answer(sock: CancellableSocket, parts, data: bytes) -> http1.Response:
+    secure = parts.scheme == "https"
+    connected = sock.connect(parts.hostname, parts.port or (443 if secure else 80))
+    if secure:
+        connected = _secured(sock, connected, parts.hostname)
+    try:
+        # Head and body in one piece: the server wakes once. What waits below TLS says nothing about what can be sent.
+        connected.sendall(data) if secure else sock.send(data)
+    except (BrokenPipeError, ConnectionResetError, ConnectionAbortedError):
+        pass  # the server has refused before it read the whole body, and its reason is there to be read
+    return http1.Response(connected)
 
 
-class _TlsConnection(_Connection):
-    default_port = http.client.HTTPS_PORT
-
-    def connect(self):
-        super().connect()
-        # The handshake comes after publishing: wrapping moves the descriptor to the new socket, and a server that
-        # stalls in the handshake is one more state to cancel in.
-        self.sock = _tls_context().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
-        self._line.publish(self.sock)
-        timeout = self.sock.gettimeout()
-        self.sock.settimeout(CONNECT_SECONDS)  # a server that speaks no TLS may wait for a line that never comes
-        try:
-            self.sock.do_handshake()
-        except socket.timeout:
-            raise ConnectTimeout() from None
-        self.sock.settimeout(timeout)
-
-    # What waits below TLS says nothing about what can be sent.
-    request, send = http.client.HTTPConnection.request, http.client.HTTPConnection.send
+def _secured(sock: CancellableSocket, connected, host: str):
+    """The socket with TLS."""
+    # The handshake comes after publishing: wrapping moves the descriptor to the new socket, and a server that stalls in
+    # the handshake is one more state to cancel in.
+    secured = _tls_context().wrap_socket(connected, server_hostname=host, do_handshake_on_connect=False)
+    sock.publish(secured)
+    timeout = secured.gettimeout()
+    secured.settimeout(CONNECT_SECONDS)  # a server that does not speak TLS may wait for a line that never comes
+    try:
+        secured.do_handshake()
+    except socket.timeout:
+        raise ConnectTimeout() from None
+    secured.settimeout(timeout)
+    return secured
 
 
-class _Handler(urllib.request.HTTPHandler):
-    """The only handler: without urllib's others a status is no exception, and nothing is redirected or proxied."""
+def _host_header(parts) -> str:
+    host = "[%s]" % parts.hostname if ":" in parts.hostname else parts.hostname
+    if not host.isascii():
+        host = host.encode("idna").decode("ascii")
+    return "%s:%d" % (host, parts.port) if parts.port else host
 
-    def __init__(self, line: CancellableSocket):
-        super().__init__()
-        self._line = line
 
-    def http_open(self, request):
-        return self.do_open(_Connection, request, line=self._line)
-
-    def https_open(self, request):
-        return self.do_open(_TlsConnection, request, line=self._line)
-
-    https_request = urllib.request.HTTPHandler.http_request
+def _target(parts) -> str:
+    return (parts.path or "/") + ("?" + parts.query if parts.query else "")
 
 
 @functools.lru_cache(maxsize=1)
@@ -249,20 +221,20 @@ def _tls_context():
     return ssl.create_default_context()  # reads the system's certificates, and SSL_CERT_FILE; takes up to 28 ms
 
 
-def _check_url(url: str) -> None:
+def _checked(url: str):
+    """The parts of a URL that can be asked. Raises ModelError."""
     try:
         parts = urllib.parse.urlsplit(url)
-        port = parts.port
-        usable = (parts.scheme in ("http", "https") and parts.hostname and port != 0 and url.isprintable()
-                  and " " not in url and parts.path.isascii())
+        usable = (parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and url.isprintable()
+                  and " " not in url and parts.path.isascii() and parts.query.isascii())
+        _host_header(parts) if usable else None
     except ValueError:
         usable = False
     if not usable:
-        raise ModelError(f"{shown(url)} is no URL of a model server; one looks like http://127.0.0.1:8080/v1", "url",
-                         exit_code=2)
+        raise ModelError(NOT_A_URL % shown(url), "url", exit_code=2)
     if "@" in parts.netloc:
-        raise ModelError(f"the URL of {shown(url)} holds a user name: give it in model.apiKey or model.headers", "url",
-                         exit_code=2)
+        raise ModelError(HOLDS_A_USER % shown(url), "url", exit_code=2)
+    return parts
 
 
 def _headers(server: Server) -> dict:
@@ -272,7 +244,7 @@ def _headers(server: Server) -> dict:
         headers["Authorization"] = f"Bearer {server.api_key}"
     for name, value in (server.headers or {}).items():
         if not _HEADER_NAME.fullmatch(name):
-            raise ModelError(f"model.headers: {refusal.one_line(repr(name), limit=80)} is no header name", "header",
+            raise ModelError(f"model.headers: {refusal.one_line(repr(name), limit=80)} is not a header name", "header",
                              exit_code=2)
         headers = {known: kept for known, kept in headers.items() if known.lower() != name.lower()}
         headers[name] = str(value)
@@ -290,10 +262,8 @@ def _redirected(answer: Exchange, server: Server) -> ModelError:
     return failure(server, "redirect", target, answer.status)
 
 
-def _explained(error: Exception, server: Server, line: CancellableSocket, in_answer: bool) -> ModelError:
+def _explained(error: Exception, server: Server, sock: CancellableSocket, in_answer: bool) -> ModelError:
     """The line for what surfaced in a socket call."""
-    if isinstance(error, urllib.error.URLError) and isinstance(error.reason, OSError):
-        error = error.reason
     number = getattr(error, "errno", None)
     if isinstance(error, ConnectionRefusedError):
         return failure(server, "refused")
@@ -306,8 +276,8 @@ def _explained(error: Exception, server: Server, line: CancellableSocket, in_ans
         hint = " (does it speak http?)" if "WRONG_VERSION" in words or "EOF" in words else ""
         return failure(server, "tls", words + hint)
     if isinstance(error, socket.timeout) and number != errno.ETIMEDOUT:
-        return failure(server, "timeout", f"{line.seconds:g}")
-    if isinstance(error, (ConnectionError, http.client.IncompleteRead)) or isinstance(error, OSError) and in_answer:
+        return failure(server, "timeout", f"{sock.seconds:g}")
+    if isinstance(error, ConnectionError) or isinstance(error, OSError) and in_answer:
         return failure(server, "dropped", where="in the middle of its answer" if in_answer else "without an answer")
     if isinstance(error, OSError):
         return failure(server, "unreachable", (error.strerror or str(error) or type(error).__name__).lower())

@@ -4,8 +4,8 @@
         … point mm at server.url …
         server.asked                         the paths, in their order
 
-`pages` maps a path to its answer: a JSON value, a text, or (status, either). A chat completion is answered by `chat`, a
-function of the request's body that returns the events of the stream, or (status, JSON value).
+`pages` maps a path to its answer: a JSON value, a text, or (status, either). A chat completion is answered by
+`chat`, a function of the request's body that returns the events of the stream, or (status, JSON value).
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def only(model):
     def chat(body):
         if body["model"] == model:
             return words("I am %s. " % model)(body)
-        return 404, {"error": {"message": "The model `%s` does not exist." % body["model"], "type": "NotFoundError", "code": 404}}
+        return 404, {"error": {"message": "The model `%s` does not exist." % body["model"],
+                               "type": "NotFoundError", "code": 404}}
     return chat
 
 
@@ -50,13 +51,15 @@ def _event(delta, finish=None):
 
 
 def _list(names, owner, **more):
-    return {"object": "list", "data": [dict({"id": name, "object": "model", "owned_by": owner}, **more) for name in names]}
+    return {"object": "list", "data": [dict({"id": name, "object": "model", "owned_by": owner}, **more)
+                                       for name in names]}
 
 
 def llama_cpp(models=("m",), window=32768, tools=True):
     """(pages, what is answered to other paths, the Server header) of llama-server."""
     return ({"/v1/models": _list(models, "llamacpp", meta={"n_ctx": window, "n_ctx_train": 131072}),
-             "/props": {"default_generation_settings": {"n_ctx": window}, "chat_template_caps": {"supports_tools": tools}}},
+             "/props": {"default_generation_settings": {"n_ctx": window},
+                        "chat_template_caps": {"supports_tools": tools}}},
             NOT_FOUND, "llama.cpp")
 
 
@@ -71,15 +74,19 @@ def router(models, loaded):
 def ollama(models=("m",), loaded=(), window=4096):
     listing = _list(models, "library") if models else {"object": "list", "data": None}
     return ({"/v1/models": listing, "/api/tags": {"models": [{"name": name} for name in models]},
-             "/api/ps": {"models": [{"name": name, "model": name, "context_length": window} for name in loaded]}}, NOT_FOUND, "")
+             "/api/ps": {"models": [{"name": name, "model": name, "context_length": window}
+                                    for name in loaded]}}, NOT_FOUND, "")
 
 
 def lm_studio(models=("m",), loaded=(), window=8192, old=False):
     native = {"/api/v0/models": {"data": [
-        {"id": name, "state": "loaded" if name in loaded else "not-loaded", "loaded_context_length": window} for name in models]}}
+        {"id": name, "state": "loaded" if name in loaded else "not-loaded", "loaded_context_length": window}
+        for name in models]}}
     if not old:
-        native = {"/api/v1/models": {"models": [{"key": name, "max_context_length": 99999, "loaded_instances": [
-            {"id": name, "config": {"context_length": window}}] if name in loaded else []} for name in models]}}
+        native = {"/api/v1/models": {"models": [{"key": name, "max_context_length": 99999,
+                                                 "loaded_instances": [
+            {"id": name, "config": {"context_length": window}}] if name in loaded else []}
+                                                for name in models]}}
     return dict(native, **{"/v1/models": _list(models, "organization_owner")}), LM_STUDIO_UNKNOWN, ""
 
 
@@ -119,7 +126,8 @@ class Pages:
                     self._chat(chat(outer.bodies[-1]))
                 else:
                     page = outer.pages.get(self.path)
-                    self._send(page if isinstance(page, tuple) else outer.otherwise if page is None else (200, page))
+                    self._send(page if isinstance(page, tuple) else outer.otherwise if page is None
+                               else (200, page))
 
             do_POST = do_GET
 

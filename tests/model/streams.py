@@ -1,4 +1,6 @@
-"""What the tests of the model room share: the sample streams and the ways to cut them, and a server to ask."""
+"""What the tests of the model room share: the sample streams and the ways to cut them, and a server to
+ask.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ SIZES = (1, 2, 3, 7, 64)
 def tool(called: str, **types) -> dict:
     """A tool as a request names it: its parameters and their types."""
     properties = {key: {"type": kind} if kind else {} for key, kind in types.items()}
-    return {"type": "function", "function": {"name": called, "parameters": {"type": "object", "properties": properties}}}
+    return {"type": "function", "function": {"name": called,
+                                             "parameters": {"type": "object", "properties": properties}}}
 
 
 # The tools of the requests that the samples answer.

@@ -1,4 +1,6 @@
-"""The arguments of a call as models and gateways write them: what is taken, and what is refused with its reason."""
+"""The arguments of a call as models and gateways write them: what is taken, and what is refused with its
+reason.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,18 @@ TAKEN = [
     (OBJECT, LS), (LS, LS), (None, {}), ("", {}), (" \n", {}), ("{}", {}), ('"{}"', {}), ("null", {}),
     (r'"{\"command\": \"ls\"}"', LS), ("\ufeff" + OBJECT, LS),
     ('{"command": "a\n\tb"}', {"command": "a\n\tb"}),
-    (FENCED, LS), (FENCED.replace("json", ""), LS), (FENCED.replace("json", "JSON"), LS), (FENCED.replace("\n", ""), LS), (FENCED[:-3], LS),
-    ("\n" + FENCED + "\n\n", LS), (FENCED + "\nThis lists the files.", LS), (FENCED.replace("\n", "\r\n"), LS),
+    (FENCED, LS), (FENCED.replace("json", ""), LS), (FENCED.replace("json", "JSON"), LS),
+    (FENCED.replace("\n", ""), LS), (FENCED[:-3], LS), ("\n" + FENCED + "\n\n", LS),
+    (FENCED + "\nThis lists the files.", LS), (FENCED.replace("\n", "\r\n"), LS),
     ('"```json\\n{\\"command\\": \\"ls\\"}\\n```"', LS),
     (OBJECT + " This lists the files, of {name} too.", LS), (OBJECT + "\n\nDone: see `a` and \"b\".", LS),
-    (OBJECT + "<tool_call|>", LS), (OBJECT + "<|call|>", LS), (OBJECT + "\n</tool_call>\n", LS), (OBJECT + "<|im_end|>", LS),
-    (OBJECT + "[END_TOOL_REQUEST]", LS), (OBJECT + "<｜tool▁call▁end｜>", LS), (OBJECT + "</s>", LS), (OBJECT + "}", LS),
-    (OBJECT + OBJECT, LS), (OBJECT + "\n" + '{ "command":"ls" }' + OBJECT, LS), (FENCED + "\n" + FENCED, LS),
+    (OBJECT + "<tool_call|>", LS), (OBJECT + "<|call|>", LS), (OBJECT + "\n</tool_call>\n", LS),
+    (OBJECT + "<|im_end|>", LS), (OBJECT + "[END_TOOL_REQUEST]", LS), (OBJECT + "<｜tool▁call▁end｜>", LS),
+    (OBJECT + "</s>", LS), (OBJECT + "}", LS), (OBJECT + OBJECT, LS),
+    (OBJECT + "\n" + '{ "command":"ls" }' + OBJECT, LS), (FENCED + "\n" + FENCED, LS),
     (OBJECT + "<tool_call|>" + OBJECT + "<tool_call|>", LS),
-    ('{"a": 1, "b": 2}{"b": 2, "a": 1}', {"a": 1, "b": 2}),
-    ("json" + OBJECT, LS), ("<|constrain|>json<|message|>" + OBJECT + "<|call|>", LS),
+    ('{"a": 1, "b": 2}{"b": 2, "a": 1}', {"a": 1, "b": 2}), ("json" + OBJECT, LS),
+    ("<|constrain|>json<|message|>" + OBJECT + "<|call|>", LS),
 ]
 
 # (what the server sent, why it is refused)
@@ -44,13 +48,14 @@ REFUSED = [
     ('{"command": "rm "}/tmp/x"}', "Extra data at column 19"),
     (OBJECT + ', "timeout": 3}', "Extra data at column 18"),
     (OBJECT + '", "timeout": 3', "Extra data at column 18"),
-    (OBJECT + "<tool_call><function=bash><parameter=command>pwd</parameter></function>", "Extra data at column 18"),
+    (OBJECT + "<tool_call><function=bash><parameter=command>pwd</parameter></function>",
+     "Extra data at column 18"),
     ("Run this: " + OBJECT, "Expecting value at column 1"),
     ("```python\nprint(1)\n```", "Expecting value at line 2, column 1"),
     (FENCED[:-6], "Unterminated string at line 2, column 13"),
     ('{"command": "ls', "Unterminated string at column 13"),
-    ("[1]", "an object is expected at column 1"), ("[1] x", "Extra data at column 4"), ("7", "an object is expected at column 1"),
-    (r'"\"\\\"x\\\"\""', "an object is expected at column 1"),
+    ("[1]", "an object is expected at column 1"), ("[1] x", "Extra data at column 4"),
+    ("7", "an object is expected at column 1"), (r'"\"\\\"x\\\"\""', "an object is expected at column 1"),
     ('{"a": NaN}', "NaN is not JSON at column 1"), ('{"a": 1e999}', "a number is too large at column 1"),
     ('{"a": %s}' % ("9" * 5000), "a number has more than 300 digits at column 1"),
     ("[" * 100_000, "nested too deeply at column 1"), ('{"a":' * 100_000, "nested too deeply at column 1"),

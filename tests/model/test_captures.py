@@ -1,7 +1,8 @@
-"""What two real servers sent, head and body as they came: llama-server (native.*, demo.*) and llama_cpp.server (py.*).
+"""What two real servers sent, head and body as they came: llama-server (native.*, demo.*) and
+llama_cpp.server (py.*).
 
-The answers are read in pieces and over a socket, the refusals over a socket, and what they tell of themselves by the probe of
-the window. expected.json holds each answer whole.
+The answers are read in pieces and over a socket, the refusals over a socket, and what they tell of themselves
+by the probe of the window. expected.json holds each answer whole.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def _capture(content: bytes) -> Capture:
     head, _, body = content.partition(b"\n\n")
     if not head.startswith(b"HTTP/"):  # the status and the body on one line, as a script printed them
         status, body = re.match(rb"HTTP (\d+) (\{.*)", content).groups()
-        return Capture(int(status), ["HTTP/1.1 %d Refused" % int(status), "Content-Type: application/json"], body)
+        return Capture(int(status), ["HTTP/1.1 %d Refused" % int(status), "Content-Type: application/json"],
+                       body)
     lines = head.decode("latin-1").splitlines()
     return Capture(int(lines[0].split()[1]), lines, body)
 
@@ -71,7 +73,9 @@ def capture(name: str) -> Capture:
 
 
 class Playback(socketserver.ThreadingTCPServer):
-    """A server that answers each POST with the next capture, the last one again and again; head and chunks as they came."""
+    """A server that answers each POST with the next capture, the last one again and again; head and chunks as
+    they came.
+    """
 
     daemon_threads = True
     allow_reuse_address = True
@@ -91,7 +95,8 @@ class _Player(socketserver.StreamRequestHandler):
     def handle(self):
         method, path, _ = self.rfile.readline().decode("latin-1").split(" ", 2)
         head = iter(lambda: self.rfile.readline().decode("latin-1").strip(), "")
-        length = sum(int(line.partition(":")[2]) for line in head if line.lower().startswith("content-length:"))
+        length = sum(int(line.partition(":")[2]) for line in head
+                     if line.lower().startswith("content-length:"))
         self.rfile.read(length)
         if method == "GET":
             self._send(self.server.pages.get(path, Capture(404, ["HTTP/1.1 404 Not Found"], b"{}")))
@@ -100,7 +105,8 @@ class _Player(socketserver.StreamRequestHandler):
         self._send(self.server.answers[min(number, len(self.server.answers) - 1)])
 
     def _send(self, answer: Capture):
-        head = [line for line in answer.head if not line.lower().startswith(("keep-alive", "connection", "content-length"))]
+        head = [line for line in answer.head if not line.lower().startswith(("keep-alive", "connection",
+                                                                             "content-length"))]
         chunked = any(line.lower().startswith("transfer-encoding: chunked") for line in head)
         head += ["Connection: close"] + ([] if chunked else ["Content-Length: %d" % len(answer.body)])
         self.wfile.write("\r\n".join(head + ["", ""]).encode("latin-1"))
@@ -118,11 +124,14 @@ def read(pieces) -> list:
 
 
 def ask(*answers: Capture):
-    """(what chat.complete yields for these answers of a server, the ModelError it raises or None, how often it asked)."""
+    """(what chat.complete yields for these answers of a server, the ModelError it raises or None, how often
+    it asked).
+    """
     events = []
     with Playback(*answers) as server:
         try:
-            for event in chat.complete(streams.server(server.url), [{"role": "user", "content": "hi"}], TOOLS, Cancel()):
+            for event in chat.complete(streams.server(server.url), [{"role": "user", "content": "hi"}], TOOLS,
+                                       Cancel()):
                 events.append(event)
         except chat.ModelError as error:
             return events, error, server.asked
@@ -135,7 +144,8 @@ with open(os.path.join(FOLDER, "expected.json"), encoding="utf-8") as _file:
 # Streams that end well and are no answer; the first two are made of a capture's parts, as they were seen.
 NO_ANSWER = [
     ("a new request cuts the one that is streaming: [DONE] without a finish reason",
-     Capture(200, STREAM, re.search(rb"(?s)data: .+?\n\n", capture("py.chat").body).group() + b"data: [DONE]\n\n")),
+     Capture(200, STREAM, re.search(rb"(?s)data: .+?\n\n", capture("py.chat").body).group()
+             + b"data: [DONE]\n\n")),
     ("a body that ends without [DONE]", capture("native.chat")._replace(body=capture("native.chat").body[:700])),
     ("a prompt too long, streamed", capture("py.overflow_forced")),
     ("tool_choice that it cannot stream", capture("py.tools_required")),
@@ -155,7 +165,8 @@ REFUSALS = [
     ("native.max_tokens_string", "bad_request", 400, {}, ("max_tokens", "must be number")),
 ]
 
-# A request that is mm's fault, and answered with a 500 or with the words of a template: any kind but these says what is wrong.
+# A request that is mm's fault, and answered with a 500 or with the words of a template: any kind but these
+# says what is wrong.
 FAULTS = [
     ("native.bad_no_name", 500, "key 'name' not found"),
     ("native.bad_tools_dict", 500, "Expected 'tools' to be an array"),
@@ -184,7 +195,8 @@ class Answers(unittest.TestCase):
             sizes = (1, 2, 3, 7, 64) if len(body) < 16_000 else (64, 4096)
             for size in (len(body), *sizes):
                 with self.subTest(name, size=size):
-                    self.assertEqual(streams.digest(read(body[at:at + size] for at in range(0, len(body), size))), expected)
+                    self.assertEqual(streams.digest(read(body[at:at + size]
+                                                         for at in range(0, len(body), size))), expected)
 
     def test_they_are_read_alike_over_a_socket(self):
         for name, expected in EXPECTED.items():

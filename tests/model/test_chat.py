@@ -1,4 +1,6 @@
-"""The answer of a model server, in every shape that servers are known to send, over a real connection where it matters."""
+"""The answer of a model server, in every shape that servers are known to send, over a real connection where
+it matters.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ def delta(**fields) -> dict:
 def call(index=None, ident=None, name=None, arguments=None) -> dict:
     """One piece of a tool call, with only what is given."""
     function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
-    piece = {key: value for key, value in (("index", index), ("id", ident), ("function", function)) if value is not None}
+    piece = {key: value for key, value in (("index", index), ("id", ident), ("function", function))
+             if value is not None}
     return delta(tool_calls=[piece])
 
 
@@ -45,30 +48,38 @@ class Calls(unittest.TestCase):
         cases = [
             ("one call in pieces", [("bash", '{"a":1}')],
              [call(0, "x", "bash", ""), call(0, None, None, '{"a"'), call(0, None, None, ":1}")]),
-            ("indexes that begin at 1 and skip", [("a", "{}"), ("b", "{}")], [call(1, "x", "a", "{}"), call(4, "y", "b", "{}")]),
+            ("indexes that begin at 1 and skip", [("a", "{}"), ("b", "{}")],
+             [call(1, "x", "a", "{}"), call(4, "y", "b", "{}")]),
             ("pieces that alternate", [("a", '{"x":1}'), ("b", '{"y":2}')],
-             [call(0, "x", "a", '{"x"'), call(1, "y", "b", '{"y"'), call(0, None, None, ":1}"), call(1, None, None, ":2}")]),
-            ("the same index and another id", [("a", "{}"), ("a", "{}")], [call(0, "x", "a", "{}"), call(0, "y", "a", "{}")]),
+             [call(0, "x", "a", '{"x"'), call(1, "y", "b", '{"y"'), call(0, None, None, ":1}"),
+              call(1, None, None, ":2}")]),
+            ("the same index and another id", [("a", "{}"), ("a", "{}")],
+             [call(0, "x", "a", "{}"), call(0, "y", "a", "{}")]),
             ("the same index, no ids, complete arguments", [("a", '{"q":"}"}'), ("a", '{"q":2}')],
              [call(0, None, "a", '{"q":"}"}'), call(0, None, "a", '{"q":2}')]),
-            ("no index, no ids, other names, no arguments", [("a", ""), ("b", "")], [call(None, None, "a", ""), call(None, None, "b", "")]),
+            ("no index, no ids, other names, no arguments", [("a", ""), ("b", "")],
+             [call(None, None, "a", ""), call(None, None, "b", "")]),
             ("the name in every piece", [("a", '{"q":"\\"{"}')],
              [call(0, "x", "a", '{"q":"\\'), call(0, "x", "a", '"{'), call(0, "x", "a", '"}')]),
             ("the name and the id in every piece, also in those behind the end", [("a", '{"q":1}\n')],
              [call(0, "x", "a", '{"q":1}'), call(0, "x", "a", "\n"), call(0, "x", "a", "")]),
-            ("one id for all calls", [("a", "{}"), ("a", '{"q":2}')], [call(0, "x", "a", "{}"), call(0, "x", "a", '{"q":2}')]),
+            ("one id for all calls", [("a", "{}"), ("a", '{"q":2}')],
+             [call(0, "x", "a", "{}"), call(0, "x", "a", '{"q":2}')]),
             ("an id per piece and the name in the first", [("a", '{"q":1}')],
              [call(0, "x", "a", '{"q"'), call(0, "y", None, ":1}")]),
             ("pieces without index go to the call with the id", [("a", "{}"), ("b", "{}")],
-             [call(None, "x", "a", "{"), call(None, "y", "b", "{"), call(None, "x", None, "}"), call(None, "y", None, "}")]),
+             [call(None, "x", "a", "{"), call(None, "y", "b", "{"), call(None, "x", None, "}"),
+              call(None, "y", None, "}")]),
             ("a call without a name is none", [], [call(0, "x", None, "{}")]),
             ("an object", [("a", {"q": [1]})], [call(0, "x", "a", {"q": [1]})]),
             ("a list where an object should be", [("a", "[1]")], [call(0, "x", "a", [1])]),
             ("half a character in each of two pieces", [("a", '{"q":"\U0001f642"}')],
              [call(0, "x", "a", '{"q":"\ud83d'), call(0, None, None, '\ude42"}')]),
-            ("markup behind the name", [("bash", "{}")], [call(0, "x", "functions.bash<|channel|>commentary", "{}")]),
-            ("shapes that make no sense", [], [delta(tool_calls=[None, 3, {"function": None}, {}]), delta(tool_calls={"a": 1}),
-                                               {"choices": [None, 1]}, {"choices": {}}, {"choices": [{"delta": [1]}]}]),
+            ("markup behind the name", [("bash", "{}")],
+             [call(0, "x", "functions.bash<|channel|>commentary", "{}")]),
+            ("shapes that make no sense", [], [delta(tool_calls=[None, 3, {"function": None}, {}]),
+                                               delta(tool_calls={"a": 1}), {"choices": [None, 1]},
+                                               {"choices": {}}, {"choices": [{"delta": [1]}]}]),
         ]
         for name, expected, chunks in cases:
             with self.subTest(name):
@@ -91,9 +102,11 @@ class Calls(unittest.TestCase):
 class Endless(unittest.TestCase):
     def test_an_answer_without_an_end_is_an_error(self):
         large = "x" * (MOST // 8)
-        for name, chunks in (("text", [delta(content=large)] * 9), ("reasoning", [delta(reasoning=large)] * 9),
+        for name, chunks in (("text", [delta(content=large)] * 9),
+                             ("reasoning", [delta(reasoning=large)] * 9),
                              ("arguments", [call(0, "x", "a", large)] + [call(0, None, None, large)] * 8),
-                             ("calls", [call(number, str(number), "a", "{}") for number in range(MOST_CALLS + 1)])):
+                             ("calls", [call(number, str(number), "a", "{}")
+                                        for number in range(MOST_CALLS + 1)])):
             with self.subTest(name):
                 answer = chat.Answer()
                 for chunk in chunks[:-1]:
@@ -119,11 +132,13 @@ class Texts(unittest.TestCase):
 
     def test_content_that_is_a_list_of_parts(self):
         answer = chat.Answer()
-        parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Hi"}, "!", None]
+        parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+                 {"type": "text", "text": "Hi"}, "!", None]
         self.assertEqual([Thought("hm"), Text("Hi"), Text("!")], answer.take(delta(content=parts)))
 
     def test_other_choices_are_ignored(self):
-        self.assertEqual([], chat.Answer().take({"choices": [{"index": 1, "delta": {"content": "x"}, "finish_reason": "stop"}]}))
+        self.assertEqual([], chat.Answer().take({"choices": [{"index": 1, "delta": {"content": "x"},
+                                                              "finish_reason": "stop"}]}))
 
 
 class Counts(unittest.TestCase):
@@ -135,13 +150,18 @@ class Counts(unittest.TestCase):
             ("null on each chunk", {"usage": None}, None),
             ("plain", {"usage": counted}, Usage(10, 2, None, None)),
             ("with a choice", {"choices": [{"delta": {}, "usage": counted}]}, Usage(10, 2, None, None)),
-            ("0 prompt tokens are unknown", {"usage": {"prompt_tokens": 0, "completion_tokens": 2}}, Usage(None, 2, None, None)),
+            ("0 prompt tokens are unknown", {"usage": {"prompt_tokens": 0, "completion_tokens": 2}},
+             Usage(None, 2, None, None)),
             ("only timings", {"timings": timings}, Usage(100, 2, 90, None)),
-            ("usage without what was cached", {"usage": counted, "timings": timings}, Usage(100, 2, 90, None)),
-            ("details", {"usage": dict(counted, prompt_tokens_details={"cached_tokens": 7}, completion_tokens_details={"reasoning_tokens": 1})},
+            ("usage without what was cached", {"usage": counted, "timings": timings},
+             Usage(100, 2, 90, None)),
+            ("details", {"usage": dict(counted, prompt_tokens_details={"cached_tokens": 7},
+                                       completion_tokens_details={"reasoning_tokens": 1})},
              Usage(10, 2, 7, 1)),
-            ("details that are null", {"usage": dict(counted, prompt_tokens_details=None)}, Usage(10, 2, None, None)),
-            ("nonsense", {"usage": {"prompt_tokens": "ten", "completion_tokens": -1}, "timings": {"cache_n": True}}, None),
+            ("details that are null", {"usage": dict(counted, prompt_tokens_details=None)},
+             Usage(10, 2, None, None)),
+            ("nonsense", {"usage": {"prompt_tokens": "ten", "completion_tokens": -1},
+                          "timings": {"cache_n": True}}, None),
         ]
         for name, chunk, expected in cases:
             with self.subTest(name):
@@ -158,14 +178,17 @@ class Requests(unittest.TestCase):
         cases = [
             ("as little as possible", {}, [], plain),
             ("tools", {}, tools, dict(plain, tools=tools)),
-            ("what is set", {"temperature": 0.0, "max_tokens": 5}, [], dict(plain, temperature=0.0, max_tokens=5)),
-            ("extra, less what is mm's own", {"extra": {"top_k": 1, "model": "no", "messages": 1, "tools": 1, "stream": False}}, [],
+            ("what is set", {"temperature": 0.0, "max_tokens": 5}, [],
+             dict(plain, temperature=0.0, max_tokens=5)),
+            ("extra, less what is mm's own", {"extra": {"top_k": 1, "model": "no", "messages": 1, "tools": 1,
+                                                        "stream": False}}, [],
              dict(plain, top_k=1)),
             ("extra over a field", {"extra": {"stream_options": {}}}, [], dict(plain, stream_options={})),
         ]
         for name, more, tools, expected in cases:
             with self.subTest(name):
-                self.assertEqual(expected, chat.request_body(streams.server("http://x/v1", **more), [], tools))
+                self.assertEqual(expected, chat.request_body(streams.server("http://x/v1", **more), [],
+                                                             tools))
 
     def test_half_characters_do_not_reach_the_server(self):
         self.assertEqual('{"a":"\ufffd\U0001f642é"}'.encode(), chat.encode({"a": "\ud83d\ud83d\ude42é"}))
@@ -186,7 +209,8 @@ class Requests(unittest.TestCase):
             self.assertNotIn("authorization", server.wait_requests(1)[0].headers)
 
     def test_a_server_that_refuses_stream_options_is_asked_without_them_from_then_on(self):
-        refusal = [{"status": 400, "body": {"error": {"message": "Unrecognized request argument: stream_options"}}}]
+        refusal = [{"status": 400, "body": {"error": {"message": "Unrecognized request argument: "
+                                                                 "stream_options"}}}]
         learned = Learned()
         with ModelServer(refusal, [{"text": "hi"}]) as server:
             for _ in range(2):
@@ -204,11 +228,13 @@ class Streaming(unittest.TestCase):
             server.wait_dropped(1)
 
     def test_what_the_end_brings(self):
-        steps = [{"thought": "hm"}, {"text": "Hi"}, {"call": {"name": "bash", "arguments": ['{"command":', ' "ls"}']}},
+        steps = [{"thought": "hm"}, {"text": "Hi"},
+                 {"call": {"name": "bash", "arguments": ['{"command":', ' "ls"}']}},
                  {"usage": {"input": 5, "output": 3, "cached": 2}}]
         with ModelServer(steps) as server:
-            self.assertEqual([Thought("hm"), Text("Hi"), ToolCall("bash", '{"command": "ls"}'), Usage(5, 3, 2, None),
-                              Finish("tool_calls")], streams.ask(streams.server(server.url)))
+            self.assertEqual([Thought("hm"), Text("Hi"), ToolCall("bash", '{"command": "ls"}'),
+                              Usage(5, 3, 2, None), Finish("tool_calls")],
+                             streams.ask(streams.server(server.url)))
 
     def test_done_ends_the_answer_though_the_connection_stays(self):
         with ModelServer([{"text": "x"}, {"data": "[DONE]"}, {"hang": True}]) as server:
@@ -223,11 +249,12 @@ class Streaming(unittest.TestCase):
             data = staticmethod(lambda line: told.append(("data", line)))
             status = staticmethod(lambda code, body: told.append(("status", code, body)))
 
-        with ModelServer([{"raw": b'data: {"choices":[]}\n\ndata: [DONE]\n\n'}], [{"status": 418, "body": "tea"}]) as server:
+        with ModelServer([{"raw": b'data: {"choices":[]}\n\ndata: [DONE]\n\n'}],
+                         [{"status": 418, "body": "tea"}]) as server:
             for _ in range(2):
                 self.assertRaises(ModelError, streams.ask, streams.server(server.url), tap=Tap)
-        self.assertEqual([("request", "m"), ("data", 'data: {"choices":[]}'), ("data", "data: [DONE]"), ("request", "m"),
-                          ("status", 418, "tea")], told)
+        self.assertEqual([("request", "m"), ("data", 'data: {"choices":[]}'), ("data", "data: [DONE]"),
+                          ("request", "m"), ("status", 418, "tea")], told)
 
 
 class Failures(unittest.TestCase):
@@ -236,10 +263,15 @@ class Failures(unittest.TestCase):
         page = "<!doctype html><html><head><title>Gate</title><style>p{}</style></head><body><p>502  Bad</p></body></html>"
         refused = "refused the request (%d): "
         cases = [
-            ("server_crash", [{"status": 500, "body": {"error": {"message": "\nboom\nin two lines"}}}], "failed (500): boom"),
-            ("bad_request", [{"status": 422, "body": {"detail": [{"loc": ["body"], "msg": "field required"}]}}], refused % 422 + "field required"),
-            ("bad_request", [{"status": 400, "body": {"object": "error", "message": "nothing\nthere"}}], refused % 400 + "nothing there"),
-            ("proxy", [{"status": 502, "body": page, "type": "text/html"}], "answered 502: does the model server behind it run?"),
+            ("server_crash", [{"status": 500, "body": {"error": {"message": "\nboom\nin two lines"}}}],
+             "failed (500): boom"),
+            ("bad_request", [{"status": 422, "body": {"detail": [{"loc": ["body"],
+                                                                  "msg": "field required"}]}}],
+             refused % 422 + "field required"),
+            ("bad_request", [{"status": 400, "body": {"object": "error", "message": "nothing\nthere"}}],
+             refused % 400 + "nothing there"),
+            ("proxy", [{"status": 502, "body": page, "type": "text/html"}],
+             "answered 502: does the model server behind it run?"),
             ("backend_missing", [{"status": 412, "body": 'backend "x" is not installed\nmore\n'}],
              'lacks what this model runs on: backend "x" is not installed'),
             ("server_crash", [{"status": 500, "body": ""}], "failed (500): no reason given"),
@@ -247,28 +279,35 @@ class Failures(unittest.TestCase):
              "wants an API key (401): set MM_API_KEY or model.apiKey"),
             ("wrong_url", [{"status": 404, "body": "404 page not found"}],
              "answers, but not as an OpenAI API (404: 404 page not found): is it the model server's port?"),
-            ("redirect", [{"status": 302, "body": "", "headers": {"Location": "https://else:p@where/v1?k=1"}}],
+            ("redirect", [{"status": 302, "body": "",
+                           "headers": {"Location": "https://else:p@where/v1?k=1"}}],
              "answered 302: it redirects to https://where/v1; use that URL"),
             ("wrong_url", [{"type": "text/html"}, {"raw": page}],
              "answers, but not as an OpenAI API (200: 502 Bad): is it the model server's port?"),
-            ("wrong_url", [{"type": "text/plain"}, {"raw": b"Ollama is running"}], "answers, but not as an OpenAI API (200: Ollama is running)"),
+            ("wrong_url", [{"type": "text/plain"}, {"raw": b"Ollama is running"}],
+             "answers, but not as an OpenAI API (200: Ollama is running)"),
             ("wrong_url", [{"raw": b'{"error": "Unexpected endpoint or method. (POST /x)"}'}],
              "answers, but not as an OpenAI API (200: Unexpected endpoint or method. (POST /x))"),
             ("model_not_loaded", [{"data": '{"error": "Model is unloaded."}'}], "no model loaded in http"),
-            ("server_crash", [text, {"data": '{"error": {"code": 500, "message": "no memory"}}'}, {"data": "[DONE]"}],
+            ("server_crash", [text, {"data": '{"error": {"code": 500, "message": "no memory"}}'},
+                              {"data": "[DONE]"}],
              "failed in the middle of its answer (500): no memory"),
-            ("server_crash", [text, {"raw": b"event: error\n\n"}], "failed in the middle of its answer (200): an error without a description"),
+            ("server_crash", [text, {"raw": b"event: error\n\n"}], "failed in the middle of its answer "
+                                                                   "(200): an error without a description"),
             ("dropped", [text, {"drop": True}], "closed the connection in the middle of its answer"),
             ("dropped", [text, {"reset": True}], "closed the connection in the middle of its answer"),
-            ("dropped", [{"transport": "close"}, text, {"drop": True}], "closed the connection in the middle of its answer"),
+            ("dropped", [{"transport": "close"}, text, {"drop": True}], "closed the connection in the middle "
+                                                                        "of its answer"),
             ("dropped", [{"call": {"name": "bash", "arguments": '{"a'}}, {"drop": True}],
              "closed the connection in the middle of its answer"),
             ("dropped", [{"drop": True}], "closed the connection without an answer"),
             ("dropped", [{"reset": True}], "closed the connection without an answer"),
             ("empty", [{"raw": b""}], "ended its answer (200) before the first word: its log may say why"),
-            ("empty", [{"raw": b": ping - 1\n\n: ping - 2\n\n"}], "ended its answer (200) before the first word: its log may say why"),
+            ("empty", [{"raw": b": ping - 1\n\n: ping - 2\n\n"}], "ended its answer (200) before the first "
+                                                                  "word: its log may say why"),
             ("server_crash", [{"raw": b"data: " + LONGEST * b"x"}], "failed (200): an answer without an end"),
-            ("server_crash", [text, {"raw": (LONGEST + 1) * b"x"}], "failed in the middle of its answer (200): an answer without an end"),
+            ("server_crash", [text, {"raw": (LONGEST + 1) * b"x"}], "failed in the middle of its answer "
+                                                                    "(200): an answer without an end"),
             ("empty", [{"data": '{"choices":[{"delta":{"role":"assistant"}}]}'}, {"data": "[DONE]"}],
              "before the first word: it gave no reason; another request may have interrupted it"),
         ]
@@ -291,14 +330,16 @@ class Failures(unittest.TestCase):
     def test_a_connection_cut_after_the_finish_reason_is_a_complete_answer(self):
         finish = {"data": '{"choices":[{"delta":{},"finish_reason":"stop"}]}'}
         for end in ("drop", "reset"):
-            with self.subTest(end), ModelServer([{"text": "a"}, finish, {"pause": 0.02}, {end: True}]) as server:
+            with self.subTest(end), ModelServer([{"text": "a"}, finish, {"pause": 0.02},
+                                                 {end: True}]) as server:
                 self.assertEqual([Text("a"), Finish("stop")], streams.ask(streams.server(server.url)))
 
     def test_words_are_cut_and_hold_no_secret(self):
         body = {"error": {"message": "wrong key sekret-key-1 or Basic c2VjcmV0 " + "x" * 1000}}
         with ModelServer([{"status": 418, "body": body}], [{"data": json.dumps(body)}]) as server:
             for _ in range(2):
-                asked = streams.server(server.url, api_key="sekret-key-1", headers={"X-Auth": "Basic c2VjcmV0"})
+                asked = streams.server(server.url, api_key="sekret-key-1",
+                                       headers={"X-Auth": "Basic c2VjcmV0"})
                 with self.assertRaises(ModelError) as caught:
                     streams.ask(asked)
                 message = str(caught.exception)
@@ -315,7 +356,8 @@ class Failures(unittest.TestCase):
     def test_an_answer_with_its_finish_reason_is_complete_though_nothing_more_comes(self):
         finish = {"data": '{"choices":[{"delta":{},"finish_reason":"stop"}]}'}
         with ModelServer([{"text": "a"}, finish, {"hang": True}]) as server:
-            self.assertEqual([Text("a"), Finish("stop")], streams.ask(streams.server(server.url, timeout=0.1)))
+            self.assertEqual([Text("a"), Finish("stop")],
+                             streams.ask(streams.server(server.url, timeout=0.1)))
 
     def test_time_out_only_where_one_is_set(self):
         with ModelServer([{"text": "x"}, {"hang": True}], [{"pause": 0.3}, {"text": "late"}]) as server:

@@ -1,4 +1,6 @@
-"""The model server of a process: found once, whoever needs it first, and nothing said before a prompt has it."""
+"""The model server of a process: found once, whoever needs it first, and nothing said before a prompt has
+it.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ class Finding(unittest.TestCase):
     def test_a_cancel_ends_only_the_wait_of_its_prompt(self):
         with pages("m", delays={"/v1/models": 0.5}) as server:
             one, cancel, ended = connection(server.url), Cancel(), []
-            threads = [threading.Thread(target=self.ask, args=(one, each, ended)) for each in (cancel, Cancel())]
+            threads = [threading.Thread(target=self.ask, args=(one, each, ended))
+                       for each in (cancel, Cancel())]
             for thread in threads:
                 thread.start()
             cancel.cancel()

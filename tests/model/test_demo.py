@@ -46,7 +46,8 @@ class Demo(unittest.TestCase):
 
     def ask(self, *messages, tools=ALL_TOOLS):
         offered = [{"type": "function", "function": {"name": name}} for name in tools]
-        return streams.ask(self.server, messages=[{"role": "system", "content": "You are"}, *messages], tools=offered)
+        return streams.ask(self.server, messages=[{"role": "system", "content": "You are"}, *messages],
+                           tools=offered)
 
     def later(self, text, **more):
         """The answer to a message that is not the first."""
@@ -62,9 +63,11 @@ class Demo(unittest.TestCase):
             ("ls", "bash", {"command": "ls"}),
             ("read: src/a b.py", "read_file", {"path": "src/a b.py"}),
             ("write: a.txt = x = y\\nz", "write_file", {"path": "a.txt", "content": "x = y\nz"}),
-            ("edit: a.txt = old -> new\\n", "edit_file", {"path": "a.txt", "old_string": "old", "new_string": "new\n"}),
+            ("edit: a.txt = old -> new\\n", "edit_file",
+             {"path": "a.txt", "old_string": "old", "new_string": "new\n"}),
             ("edit: a.txt = old -> ", "edit_file", None),
-            ("ask: Which? | A | B", "ask_user", {"questions": [{"question": "Which?", "type": "choice", "options": ["A", "B"]}]}),
+            ("ask: Which? | A | B", "ask_user", {"questions": [{"question": "Which?", "type": "choice",
+                                                                "options": ["A", "B"]}]}),
             ("ask: Why?", "ask_user", {"questions": [{"question": "Why?", "type": "text"}]}),
             ("plan: one; two;", "plan", {"action": "start", "steps": ["one", "two"]}),
             ("skill: bg-jobs", "read_skill", {"name": "bg-jobs"}),
@@ -72,14 +75,17 @@ class Demo(unittest.TestCase):
         for text, tool, arguments in cases:
             with self.subTest(text):
                 answer = self.later(text)
-                self.assertEqual([{"name": tool, "arguments": arguments}] if arguments else [], answer["calls"])
+                self.assertEqual([{"name": tool, "arguments": arguments}] if arguments else [],
+                                 answer["calls"])
                 self.assertEqual("tool_calls" if arguments else "stop", answer["finish"])
                 if tool != "bash":
-                    self.assertEqual(f"the tool {tool} is not offered here", self.later(text, tools=["bash"])["text"]
+                    self.assertEqual(f"the tool {tool} is not offered here",
+                                     self.later(text, tools=["bash"])["text"]
                                      if arguments else f"the tool {tool} is not offered here")
 
     def test_a_directive_that_cannot_be_read_says_what_it_wants(self):
-        for text in ("run:", "write: a.txt", "edit: a = b", "ask: |", "plan: ;", "slow: x", "slow: 0", "fail: 200", "fail: x", "think:"):
+        for text in ("run:", "write: a.txt", "edit: a = b", "ask: |", "plan: ;", "slow: x", "slow: 0",
+                     "fail: 200", "fail: x", "think:"):
             with self.subTest(text):
                 word = text.partition(":")[0]
                 argument = next(directive.argument for directive in demo.DIRECTIVES if directive.word == word)
@@ -146,12 +152,13 @@ class Demo(unittest.TestCase):
 
     def test_a_summary_names_what_the_user_said(self):
         ask = "Write a hand-over of this conversation: Goal, Done, Next step."
-        talk = [user("call me Bob"), assistant("yes", "bash", "bash"), {"role": "tool", "tool_call_id": "call_1", "content": "x"},
-                user("use tabs\nonly")]
+        talk = [user("call me Bob"), assistant("yes", "bash", "bash"),
+                {"role": "tool", "tool_call_id": "call_1", "content": "x"}, user("use tabs\nonly")]
         first = streams.digest(self.ask(*talk, user(ask)))["text"]
         for fact in ("call me Bob", "use tabs only", "bash was called 2 time(s)"):
             self.assertIn(fact, first)
-        second = streams.digest(self.ask(user(first), assistant("ok"), user("and now"), assistant("ok"), user(ask)))["text"]
+        second = streams.digest(self.ask(user(first), assistant("ok"), user("and now"), assistant("ok"),
+                                         user(ask)))["text"]
         for fact in ("call me Bob", "use tabs only", "and now"):
             self.assertIn(fact, second)
         transcript = "Summarise this conversation.\n\nuser: call me Bob\nassistant: run: ls\nuser: use tabs\n"
@@ -166,7 +173,8 @@ class Demo(unittest.TestCase):
     def test_the_documentation_has_the_same_table(self):
         with open(os.path.join(support.PROJECT, "docs", "demo.md"), encoding="utf-8") as file:
             rows = re.findall(r"(?m)^\| `(\w+): (.+?)` \| (.+?) \|$", file.read())
-        self.assertEqual([(directive.word, directive.argument.replace("|", "\\|"), directive.does) for directive in demo.DIRECTIVES], rows)
+        self.assertEqual([(directive.word, directive.argument.replace("|", "\\|"), directive.does)
+                          for directive in demo.DIRECTIVES], rows)
 
 
 class LoopbackServer(unittest.TestCase):
@@ -186,12 +194,14 @@ class LoopbackServer(unittest.TestCase):
 
     def test_it_answers_what_the_function_returns(self):
         self.replies.append(lambda body: Reply(200, EVENT_STREAM, [sse(body), b"", DONE]))
-        self.assertEqual((200, b'data: {"x":"\\u00e9"}\n\ndata: [DONE]\n\n'), self.post("/chat/completions", '{"x":"é"}'.encode()))
+        self.assertEqual((200, b'data: {"x":"\\u00e9"}\n\ndata: [DONE]\n\n'),
+                         self.post("/chat/completions", '{"x":"é"}'.encode()))
         self.replies.append(lambda body: error_reply(429, "slow down"))
         self.assertEqual(429, self.post("/chat/completions", b"{}")[0])
 
     def test_what_it_does_not_serve(self):
-        for path, data, status in (("/other", b"{}", 404), ("/chat/completions", b"[]", 400), ("/chat/completions", b"{", 400)):
+        for path, data, status in (("/other", b"{}", 404), ("/chat/completions", b"[]", 400),
+                                   ("/chat/completions", b"{", 400)):
             with self.subTest(path, data=data):
                 self.assertEqual(status, self.post(path, data)[0])
         self.assertEqual(["a-model"], models(streams.server(self.loopback.url)))

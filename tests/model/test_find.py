@@ -18,7 +18,8 @@ from tests.fakes import products as fakes
 from tests.fakes.products import Pages
 from tests.fakes.model_server import ModelServer
 
-Config = namedtuple("Config", "model_url model_name model_api_key model_headers model_timeout model_temperature model_max_tokens "
+Config = namedtuple("Config", "model_url model_name model_api_key model_headers model_timeout "
+                              "model_temperature model_max_tokens "
                               "model_extra")
 UNSET = Config(None, None, None, {}, 0, None, None, {})
 NO_SERVER = Server(None)
@@ -28,9 +29,11 @@ WEB_PAGE = {"/v1/models": (200, "<html>Jenkins</html>")}, (200, "<html>"), ""
 FORBIDDEN_PAGE = {}, (403, "<html>Forbidden</html>"), ""
 UNKNOWN_ROUTE = {}, fakes.LM_STUDIO_UNKNOWN, ""
 OTHER_DATA = {"/v1/models": {"data": []}}, fakes.NOT_FOUND, ""
-LOCKED = ({}, (401, {"error": {"code": 401, "message": "Invalid API Key", "type": "authentication_error"}}), "llama.cpp")
+LOCKED = ({}, (401, {"error": {"code": 401, "message": "Invalid API Key", "type": "authentication_error"}}),
+          "llama.cpp")
 LOCKED_PYTHON = {}, (401, {"detail": "Invalid API key"}), "uvicorn"
-LOADING = {}, (503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}), "llama.cpp"
+LOADING = {}, (503, {"error": {"code": 503, "message": "Loading model",
+                               "type": "unavailable_error"}}), "llama.cpp"
 
 
 def closed_url() -> str:
@@ -52,9 +55,10 @@ class TheOrder(Around):
     def test_the_first_that_answers_as_a_model_server(self):
         good, other = fakes.vllm(["a"]), fakes.ollama(["b"])
         cases = [
-            ((good, other), 0), ((None, good, other), 1), ((WEB_PAGE, good), 1), ((FORBIDDEN_PAGE, good), 1), ((UNKNOWN_ROUTE, good), 1),
-            ((OTHER_DATA, good), 1), ((fakes.ollama([]), good), 1), ((LOCKED, good), 1), ((LOADING, good), 0),
-            ((fakes.lm_studio(["text-embedding-nomic"]), good), 1), ((None, None, fakes.docker(["d"])), 2),
+            ((good, other), 0), ((None, good, other), 1), ((WEB_PAGE, good), 1), ((FORBIDDEN_PAGE, good), 1),
+            ((UNKNOWN_ROUTE, good), 1), ((OTHER_DATA, good), 1), ((fakes.ollama([]), good), 1),
+            ((LOCKED, good), 1), ((LOADING, good), 0), ((fakes.lm_studio(["text-embedding-nomic"]), good), 1),
+            ((None, None, fakes.docker(["d"])), 2),
         ]
         for each, expected in cases:
             with self.subTest(each):
@@ -63,8 +67,9 @@ class TheOrder(Around):
                 self.assertIn(urls[expected], found.line)
 
     def test_each_make_is_known_by_its_answer(self):
-        for key, pages in (("llama.cpp", fakes.llama_cpp()), ("ollama", fakes.ollama()), ("lmstudio", fakes.lm_studio()),
-                           ("docker", fakes.docker()), ("vllm", fakes.vllm()), ("llama-cpp-python", fakes.llama_cpp_python())):
+        for key, pages in (("llama.cpp", fakes.llama_cpp()), ("ollama", fakes.ollama()),
+                           ("lmstudio", fakes.lm_studio()), ("docker", fakes.docker()),
+                           ("vllm", fakes.vllm()), ("llama-cpp-python", fakes.llama_cpp_python())):
             with self.subTest(key):
                 found, urls = self.around(pages)
                 self.assertEqual((found.server.product, found.server.model), (key, "m"))
@@ -82,12 +87,14 @@ class TheOrder(Around):
         self.assertIn("%s has no model that can chat" % urls[1], found.notes[1])
 
     def test_no_key_and_no_headers_go_to_a_server_that_was_found(self):
-        config = UNSET._replace(model_api_key="secret-key", model_headers={"X-Secret": "secret"}, model_temperature=0.5, model_timeout=7)
+        config = UNSET._replace(model_api_key="secret-key", model_headers={"X-Secret": "secret"},
+                                model_temperature=0.5, model_timeout=7)
         with Pages(*fakes.ollama(["a", "b"])) as fake:
             found = find.find_server(config, {}, Cancel(), [Place(fake.url)])
         self.assertEqual((found.server.api_key, found.server.headers), (None, {}))
         self.assertEqual((found.server.temperature, found.server.timeout), (0.5, 7))
-        self.assertFalse([headers for headers in fake.headers if "Authorization" in headers or "X-Secret" in headers])
+        self.assertFalse([headers for headers in fake.headers if "Authorization" in headers
+                          or "X-Secret" in headers])
 
 
 class NothingFound(Around):
@@ -99,32 +106,43 @@ class NothingFound(Around):
 
     def test_nobody(self):
         with self.assertRaises(find.NothingRuns) as caught:
-            find.find_server(UNSET, {}, Cancel(), [Place("http://127.0.0.1:9/v1"), Place("http://127.0.0.1:1/v1")])
-        self.assertEqual(str(caught.exception), "no model server is running here (:9, :1): start one (llama-server -hf Qwen/Qwen3-8B-"
-                                                "GGUF | ollama serve | lms server start), name one with --url, or try --demo")
+            find.find_server(UNSET, {}, Cancel(), [Place("http://127.0.0.1:9/v1"),
+                                                   Place("http://127.0.0.1:1/v1")])
+        self.assertEqual(str(caught.exception), "no model server is running here (:9, :1): start one "
+                                                "(llama-server -hf Qwen/Qwen3-8B-"
+                                                "GGUF | ollama serve | lms server start), name one with "
+                                                "--url, or try --demo")
 
     def test_what_is_nearest_is_said(self):
-        self.assertIn("wants an API key, and mm sends one only to a URL that you set: MM_API_KEY=… mm --url http://", self.failure(LOCKED))
+        self.assertIn("wants an API key, and mm sends one only to a URL that you set: MM_API_KEY=… mm --url "
+                      "http://", self.failure(LOCKED))
         self.assertIn("wants an API key", self.failure(None, LOCKED_PYTHON))
-        self.assertRegex(self.failure(None, ({"/v1/models": {"object": "list", "data": []}}, fakes.NOT_FOUND, "")),
+        self.assertRegex(self.failure(None, ({"/v1/models": {"object": "list", "data": []}}, fakes.NOT_FOUND,
+                                             "")),
                          r"^the server at \S+ has no model that can chat$")
         self.assertRegex(self.failure(WEB_PAGE), "^no model server is running here")
-        with Pages(*fakes.ollama([])) as fake, self.assertRaisesRegex(UserError, "can chat: ollama pull qwen3:8b$"):
+        with Pages(*fakes.ollama([])) as fake, self.assertRaisesRegex(UserError,
+                                                                      "can chat: ollama pull qwen3:8b$"):
             find.find_server(UNSET, {}, Cancel(), [Place(fake.url, None, "ollama")])
-        self.assertRegex(self.failure(fakes.lm_studio(["text-embedding-nomic"])), "can chat: lms get qwen/qwen3-8b$")
-        self.assertRegex(self.failure(({"/v1/models": {"object": "list", "data": []}}, fakes.NOT_FOUND, "llama.cpp")),
+        self.assertRegex(self.failure(fakes.lm_studio(["text-embedding-nomic"])),
+                         "can chat: lms get qwen/qwen3-8b$")
+        self.assertRegex(self.failure(({"/v1/models": {"object": "list", "data": []}}, fakes.NOT_FOUND,
+                                       "llama.cpp")),
                          r"can chat: restart it with one \(llama-server -hf Qwen/Qwen3-8B-GGUF\)$")
 
     def test_a_model_that_was_asked_for_is_taken_though_its_name_is_that_of_another_kind(self):
-        found, _ = self.around(fakes.vllm(["embed-and-chat"]), config=UNSET._replace(model_name="embed-and-chat"))
+        found, _ = self.around(fakes.vllm(["embed-and-chat"]),
+                               config=UNSET._replace(model_name="embed-and-chat"))
         self.assertEqual(found.server.model, "embed-and-chat")
 
     def test_an_address_outside_is_not_asked(self):
         for url, words in (("http://192.0.2.1/v1", "192.0.2.1"), ("https://8.8.8.8/v1", "8.8.8.8")):
             begin = time.monotonic()
             with self.subTest(url), self.assertRaises(find.NothingRuns) as caught:
-                find.find_server(UNSET, {}, Cancel(), [Place(url, "OPENAI_BASE_URL", None), Place(closed_url())])
-            self.assertRegex(str(caught.exception), r"^no model server is running here \(:\d+\): .*; OPENAI_BASE_URL is not used: %s is neither" % words)
+                find.find_server(UNSET, {}, Cancel(),
+                                 [Place(url, "OPENAI_BASE_URL", None), Place(closed_url())])
+            self.assertRegex(str(caught.exception), r"^no model server is running here \(:\d+\): .*; "
+                                                    r"OPENAI_BASE_URL is not used: %s is neither" % words)
             self.assertLess(time.monotonic() - begin, 0.5)
 
 
@@ -143,13 +161,15 @@ class TheTime(Around):
         with socket.create_server(("127.0.0.1", 0)) as silent, Pages(*fakes.vllm()) as fake:
             silent_url = "http://127.0.0.1:%d/v1" % silent.getsockname()[1]
             begin = time.monotonic()
-            found = find.find_server(UNSET, {}, Cancel(), [Place(url) for url in (silent_url, silent_url, fake.url)],
+            found = find.find_server(UNSET, {}, Cancel(),
+                                     [Place(url) for url in (silent_url, silent_url, fake.url)],
                                  seconds=0.4)
             took = time.monotonic() - begin
         self.assertEqual(found.server.url, fake.url)
         self.assertTrue(0.35 < took < 0.9, took)
         self.assertEqual(find.LIST_SECONDS, 2)
-        self.assertEqual(found.notes, ("%s accepts connections and did not list its models in 0.4 s (--url %s asks it all the same)"
+        self.assertEqual(found.notes, ("%s accepts connections and did not list its models in 0.4 s (--url "
+                                       "%s asks it all the same)"
                                        % (silent_url, silent_url),) * 2)
 
     def test_a_later_one_that_is_slow_is_not_waited_for(self):
@@ -165,7 +185,8 @@ class TheTime(Around):
             threading.Timer(0.1, cancel.cancel).start()
             begin = time.monotonic()
             with self.assertRaises(Cancelled):
-                find.find_server(UNSET, {}, cancel, [Place("http://127.0.0.1:%d/v1" % silent.getsockname()[1], None, None)])
+                find.find_server(UNSET, {}, cancel,
+                                 [Place("http://127.0.0.1:%d/v1" % silent.getsockname()[1], None, None)])
             self.assertLess(time.monotonic() - begin, 0.5)
             for thread in threading.enumerate():
                 if thread.name == "search":
@@ -178,9 +199,10 @@ class TheModel(Around):
         three = ["a-embed", "b", "c"]
         cases = [
             (fakes.vllm(three), "b"), (fakes.vllm(["x-Rerank", "y"]), "y"),
-            (fakes.ollama(three, loaded=["c"]), "c"), (fakes.ollama(three, loaded=["a-embed"]), "b"), (fakes.ollama(three), "b"),
-            (fakes.lm_studio(three, loaded=["c"]), "c"), (fakes.lm_studio(three, loaded=["c"], old=True), "c"),
-            (fakes.lm_studio(three), "b"), (fakes.router(three, loaded=["c"]), "c"), (fakes.router(three, loaded=[]), "b"),
+            (fakes.ollama(three, loaded=["c"]), "c"), (fakes.ollama(three, loaded=["a-embed"]), "b"),
+            (fakes.ollama(three), "b"), (fakes.lm_studio(three, loaded=["c"]), "c"),
+            (fakes.lm_studio(three, loaded=["c"], old=True), "c"), (fakes.lm_studio(three), "b"),
+            (fakes.router(three, loaded=["c"]), "c"), (fakes.router(three, loaded=[]), "b"),
             (fakes.docker(three), "b"),
         ]
         for each, expected in cases:
@@ -201,17 +223,20 @@ class TheModel(Around):
 
 class TheServerThatIsSet(unittest.TestCase):
     def find(self, url, **more):
-        return find.find_server(UNSET._replace(model_url=url, **more), {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}, Cancel())
+        return find.find_server(UNSET._replace(model_url=url, **more),
+                                {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}, Cancel())
 
     def test_the_first_that_can_chat(self):
         cases = [
-            (["a", "b"], "a"), (["nomic-Embed-text", "bge-reranker", "qwen"], "qwen"), (["nomic-embed-text"], "nomic-embed-text"),
-            ([], find.ANY_MODEL), ([None, 7, ""], find.ANY_MODEL), (None, find.ANY_MODEL),
+            (["a", "b"], "a"), (["nomic-Embed-text", "bge-reranker", "qwen"], "qwen"),
+            (["nomic-embed-text"], "nomic-embed-text"), ([], find.ANY_MODEL), ([None, 7, ""], find.ANY_MODEL),
+            (None, find.ANY_MODEL),
         ]
         for models, expected in cases:
             with self.subTest(models), ModelServer(models=models) as server:
                 found = self.find(server.url)
-                self.assertEqual((found.server.model, found.server.url, found.origin), (expected, server.url, find.SET))
+                self.assertEqual((found.server.model, found.server.url, found.origin),
+                                 (expected, server.url, find.SET))
 
     def test_it_gets_the_key_and_is_told_of_only_where_there_was_a_choice(self):
         with Pages(*fakes.vllm(["a"])) as fake:
@@ -221,7 +246,8 @@ class TheServerThatIsSet(unittest.TestCase):
                 Server(fake.url, "m", headers={}, extra={}, product="vllm"), find.SET))
         self.assertEqual(len(fake.asked), 2)
         with Pages(*fakes.vllm(["a", "b"])) as fake:
-            self.assertEqual(self.find(fake.url).line, "model: a (also there: b) · %s · another one: --model NAME" % fake.url)
+            self.assertEqual(self.find(fake.url).line, "model: a (also there: b) · %s · another one: --model "
+                                                       "NAME" % fake.url)
 
     def test_nobody_there(self):
         with self.assertRaisesRegex(ModelError, "connection refused"):
@@ -232,7 +258,8 @@ class TheServerThatIsSet(unittest.TestCase):
             cancel = Cancel()
             threading.Timer(0.1, cancel.cancel).start()
             with self.assertRaises(Cancelled):
-                find.find_server(UNSET._replace(model_url="http://127.0.0.1:%d/v1" % silent.getsockname()[1]), {}, cancel)
+                find.find_server(UNSET._replace(model_url="http://127.0.0.1:%d/v1" % silent.getsockname()[1]),
+                                 {}, cancel)
 
 
 class ThePlaces(unittest.TestCase):
@@ -240,7 +267,8 @@ class ThePlaces(unittest.TestCase):
         environ = {"OPENAI_BASE_URL": "http://box:1/v1/", "OLLAMA_HOST": "0.0.0.0:5"}
         urls = [place.url for place in find.places_of(environ) if "docker.internal" not in place.url]
         self.assertEqual(urls, ["http://box:1/v1", "http://127.0.0.1:5/v1"] + [
-            "http://127.0.0.1:%s/v1" % port for port in ("8080", "11434", "1234", "12434/engines", "8000", "30000")])
+            "http://127.0.0.1:%s/v1" % port for port in ("8080", "11434", "1234", "12434/engines", "8000",
+                                                         "30000")])
 
     def test_a_usual_place_that_a_variable_names_is_looked_at_once(self):
         places = find.places_of({"OLLAMA_HOST": "127.0.0.1"})
@@ -249,14 +277,18 @@ class ThePlaces(unittest.TestCase):
 
     def test_ollama_s_variable(self):
         cases = [
-            ("0.0.0.0", "http://127.0.0.1:11434/v1"), ("0.0.0.0:1", "http://127.0.0.1:1/v1"), ("127.0.0.1:1", "http://127.0.0.1:1/v1"),
-            (":1", "http://127.0.0.1:1/v1"), ("box", "http://box:11434/v1"), ("http://box", "http://box:80/v1"),
-            ("https://box", "https://box:443/v1"), ("http://box:1/", "http://box:1/v1"), ("http://box:1/v1", "http://box:1/v1"),
-            ("http://box:1/v1/", "http://box:1/v1"), ("box:1/ollama", "http://box:1/ollama/v1"), ("[::]:1", "http://[::1]:1/v1"),
-            ("::1", "http://[::1]:11434/v1"), ("[::1]", "http://[::1]:11434/v1"), (" box ", "http://box:11434/v1"),
-            ("box:", "http://box:11434/v1"), ("box:abc", "http://box:11434/v1"), ("127.0.0.1:99999", "http://127.0.0.1:11434/v1"),
-            ('"0.0.0.0:1"', "http://127.0.0.1:1/v1"), ("http://box:/v1", "http://box:80/v1"), ("[::1", "http://[::1]:11434/v1"),
-            ("box\u2100", None), ("", None), ("unix:///tmp/x", None), ("user:secret@box", None),
+            ("0.0.0.0", "http://127.0.0.1:11434/v1"), ("0.0.0.0:1", "http://127.0.0.1:1/v1"),
+            ("127.0.0.1:1", "http://127.0.0.1:1/v1"), (":1", "http://127.0.0.1:1/v1"),
+            ("box", "http://box:11434/v1"), ("http://box", "http://box:80/v1"),
+            ("https://box", "https://box:443/v1"), ("http://box:1/", "http://box:1/v1"),
+            ("http://box:1/v1", "http://box:1/v1"), ("http://box:1/v1/", "http://box:1/v1"),
+            ("box:1/ollama", "http://box:1/ollama/v1"), ("[::]:1", "http://[::1]:1/v1"),
+            ("::1", "http://[::1]:11434/v1"), ("[::1]", "http://[::1]:11434/v1"),
+            (" box ", "http://box:11434/v1"), ("box:", "http://box:11434/v1"),
+            ("box:abc", "http://box:11434/v1"), ("127.0.0.1:99999", "http://127.0.0.1:11434/v1"),
+            ('"0.0.0.0:1"', "http://127.0.0.1:1/v1"), ("http://box:/v1", "http://box:80/v1"),
+            ("[::1", "http://[::1]:11434/v1"), ("box\u2100", None), ("", None), ("unix:///tmp/x", None),
+            ("user:secret@box", None),
         ]
         for given, expected in cases:
             with self.subTest(given):
@@ -265,9 +297,11 @@ class ThePlaces(unittest.TestCase):
 
     def test_openai_s_variable(self):
         cases = [
-            ("http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1"), ("http://127.0.0.1:1/v1/", "http://127.0.0.1:1/v1"),
-            ("http://127.0.0.1:1", "http://127.0.0.1:1/v1"), ("http://h/engines/v1", "http://h/engines/v1"), ("", None), ("box:1", None),
-            ("http://", None), ("http://h:x/v1", None), ("http://u:p@h/v1", None), ("ftp://h/v1", None), ("http://h/v1?key=x", None),
+            ("http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1"),
+            ("http://127.0.0.1:1/v1/", "http://127.0.0.1:1/v1"),
+            ("http://127.0.0.1:1", "http://127.0.0.1:1/v1"), ("http://h/engines/v1", "http://h/engines/v1"),
+            ("", None), ("box:1", None), ("http://", None), ("http://h:x/v1", None),
+            ("http://u:p@h/v1", None), ("ftp://h/v1", None), ("http://h/v1?key=x", None),
             ("http://[::1/v1", None),
         ]
         for given, expected in cases:
@@ -275,10 +309,11 @@ class ThePlaces(unittest.TestCase):
                 self.assertEqual(find._openai_url({"OPENAI_BASE_URL": given}), expected)
 
     def test_which_addresses_are_near(self):
-        for address in ("127.0.0.1", "127.9.9.9", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.65.254", "::1", "fd00::1",
-                        "::ffff:127.0.0.1"):
+        for address in ("127.0.0.1", "127.9.9.9", "10.1.2.3", "172.16.0.1", "172.31.255.255",
+                        "192.168.65.254", "::1", "fd00::1", "::ffff:127.0.0.1"):
             self.assertTrue(find.is_near(address), address)
-        for address in ("8.8.8.8", "172.32.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "2001:db8::1", "::ffff:8.8.8.8", "192.0.2.1"):
+        for address in ("8.8.8.8", "172.32.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "2001:db8::1",
+                        "::ffff:8.8.8.8", "192.0.2.1"):
             self.assertFalse(find.is_near(address), address)
 
     def test_a_cancel_reaches_the_look_at_a_name(self):

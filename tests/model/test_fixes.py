@@ -27,22 +27,28 @@ class Mended(unittest.TestCase):
     def test_messages(self):
         cases = [
             (fixes.FLAT, [SYSTEM, user("a")], None),
-            (fixes.FLAT, [SYSTEM, user("a"), answer("", "{}", "{}"), RESULT, RESULT, answer("b"), user("c")], None),
-            (fixes.FLAT, [SYSTEM, user("a"), OTHER, user("b")], [{"role": "system", "content": "S\n\nT"}, user("a\n\nb")]),
+            (fixes.FLAT, [SYSTEM, user("a"), answer("", "{}", "{}"), RESULT, RESULT, answer("b"), user("c")],
+             None),
+            (fixes.FLAT, [SYSTEM, user("a"), OTHER, user("b")],
+             [{"role": "system", "content": "S\n\nT"}, user("a\n\nb")]),
             (fixes.FLAT, [user("a"), user(""), user("b")], [user("a\n\nb")]),
             (fixes.FLAT, [user("a"), answer("b"), answer("", "{}", reasoning_content="t"), RESULT],
              [user("a"), answer("b", "{}", reasoning_content="t"), RESULT]),
-            (fixes.FLAT, [answer("", "1"), answer("", "2")], [dict(answer(""), tool_calls=answer("", "1")["tool_calls"] + answer("", "2")["tool_calls"])]),
-            (fixes.FLAT, [user("a"), answer("", "{}"), RESULT, user("b")], [user("a"), answer("", "{}"), RESULT, CUT, user("b")]),
+            (fixes.FLAT, [answer("", "1"), answer("", "2")],
+             [dict(answer(""), tool_calls=answer("", "1")["tool_calls"] + answer("", "2")["tool_calls"])]),
+            (fixes.FLAT, [user("a"), answer("", "{}"), RESULT, user("b")],
+             [user("a"), answer("", "{}"), RESULT, CUT, user("b")]),
             (fixes.NO_SYSTEM, [SYSTEM, user("a"), answer("b")], [user("S\n\na"), answer("b")]),
             (fixes.NO_SYSTEM, [SYSTEM, answer("b")], [user("S"), answer("b")]),
             (fixes.NO_SYSTEM, [SYSTEM], [user("S")]),
             (fixes.NO_SYSTEM, [user("a")], None),
             (fixes.NO_TRAILING_ASSISTANT, [user("a"), answer("b"), answer("c")], [user("a")]),
             (fixes.NO_TRAILING_ASSISTANT, [user("a"), answer("", "{}"), RESULT], None),
-            (fixes.NO_REASONING, [user("a"), answer("b", reasoning_content="t"), answer("c", reasoning="u")], [user("a"), answer("b"), answer("c")]),
+            (fixes.NO_REASONING, [user("a"), answer("b", reasoning_content="t"), answer("c", reasoning="u")],
+             [user("a"), answer("b"), answer("c")]),
             (fixes.NO_REASONING, [user("a"), answer("b")], None),
-            (fixes.VALID_ARGUMENTS, [answer("", '{"a": 1}', '{"a', "[1]", '"{}"', '{"a": NaN}', '{"a": 1e999}', '{"a": "\\ud83d"}', "")],
+            (fixes.VALID_ARGUMENTS, [answer("", '{"a": 1}', '{"a', "[1]", '"{}"', '{"a": NaN}',
+                                            '{"a": 1e999}', '{"a": "\\ud83d"}', "")],
              [answer("", '{"a": 1}', *["{}"] * 7)]),
             (fixes.VALID_ARGUMENTS, [answer("", '{"a": "\\ud83d\\ude42"}', "{}")], None),
         ]
@@ -58,8 +64,11 @@ class Mended(unittest.TestCase):
                 self.assertEqual(mended, fixes.fixed(mended, (name,)), "a second time changes nothing")
 
     def test_what_a_request_of_a_conversation_begins_with_stays(self):
-        """Message by message, each mended request begins with the one before it, but for what was merged into its last one."""
-        talk = [SYSTEM, user("a"), answer("", "{}", reasoning_content="t"), RESULT, answer("b"), user("c"), answer("", "x"), RESULT, answer("d")]
+        """Message by message, each mended request begins with the one before it, but for what was merged into
+        its last one.
+        """
+        talk = [SYSTEM, user("a"), answer("", "{}", reasoning_content="t"), RESULT, answer("b"), user("c"),
+                answer("", "x"), RESULT, answer("d")]
         for name in (fixes.FLAT, fixes.NO_SYSTEM, fixes.NO_REASONING, fixes.VALID_ARGUMENTS):
             before = []
             for end in range(2, len(talk) + 1):

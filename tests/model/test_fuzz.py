@@ -1,13 +1,15 @@
 """The sample streams, cut, repeated, spliced and corrupted by a fixed seed.
 
-Of every variant holds: nothing is raised, it is done in no time, the text can be written as UTF-8, and what comes out does
-not depend on the reads it came in (tried with every eighth). And for each call that would run, which is one of a known tool
-with an object for arguments:
+Of every variant holds: nothing is raised, it is done in no time, the text can be written as UTF-8, and what
+comes out does not depend on the reads it came in (tried with every eighth). And for each call that would run,
+which is one of a known tool with an object for arguments:
 
-- Where only the framing was changed or the end was cut off, it is one of the sample's calls, and made no more often.
-- Where anything else was changed, the change may have made another call of it, as an `ls` becomes an `lp`. Then the variant
-  itself must say so: the name and each value stand in what it sends, in one piece. Nothing is put together from pieces that
-  were never in line, and nothing is made up.
+- Where only the framing was changed or the end was cut off, it is one of the sample's calls, and made no more
+often.
+- Where anything else was changed, the change may have made another call of it, as an `ls` becomes an `lp`.
+Then the variant
+  itself must say so: the name and each value stand in what it sends, in one piece. Nothing is put together
+  from pieces that were never in line, and nothing is made up.
 - Prose stays prose: in the samples that only quote a call, no single change makes it one.
 """
 
@@ -34,8 +36,9 @@ SLOWEST = 1.0  # seconds of CPU for one variant; a thousand times what one takes
 
 NAMES = {tool["function"]["name"] for tool in streams.TOOLS}
 BYTES = b'{}[]"\\,:<>|`/ \r\n\x00\xff\xe2abdlst019-'
-TOKENS = [b"</tool_call>", b"<tool_call>", b"<think>", b"</think>", b"[TOOL_CALLS]", b"```", b"\\n", b'\\"', b"<|call|>", b"\n", b"\n\n", b"data: ",
-          b"data: [DONE]\n\n", b": x\n", b"event: error\n", b"\xf0\x9f", b"\\ud83d", b"}}", b'"', b"null", b"\xef\xbd\x9c"]
+TOKENS = [b"</tool_call>", b"<tool_call>", b"<think>", b"</think>", b"[TOOL_CALLS]", b"```", b"\\n", b'\\"',
+          b"<|call|>", b"\n", b"\n\n", b"data: ", b"data: [DONE]\n\n", b": x\n", b"event: error\n",
+          b"\xf0\x9f", b"\\ud83d", b"}}", b'"', b"null", b"\xef\xbd\x9c"]
 
 
 def cut_off(random, body, _):
@@ -88,7 +91,8 @@ def framed_otherwise(random, body, _):
     for _ in range(random.choice((1, 3, 9))):
         at = random.randrange(len(lines))
         if not lines[at]:  # between two events
-            lines[at:at] = random.choice(([b""], [b": ping"], [b"id: 7"], [b"retry: 1"], [b"", b"event: message"], [b"x"], [b"data:"]))
+            lines[at:at] = random.choice(([b""], [b": ping"], [b"id: 7"], [b"retry: 1"],
+                                          [b"", b"event: message"], [b"x"], [b"data:"]))
     return random.choice((b"\n", b"\r\n")).join(lines)
 
 
@@ -107,17 +111,21 @@ def in_pieces(random, body) -> list:
 
 def runnable(events) -> list:
     """The calls that would run, in order."""
-    return [call for call in streams.digest(events)["calls"] if call["name"] in NAMES and call["arguments"] is not None]
+    return [call for call in streams.digest(events)["calls"] if call["name"] in NAMES
+            and call["arguments"] is not None]
 
 
 def said(body: bytes) -> str:
-    """All that the stream sends: its bytes, and the pieces of each field joined, those of calls by their index and all of them."""
+    """All that the stream sends: its bytes, and the pieces of each field joined, those of calls by their
+    index and all of them.
+    """
     joined, decoder = {}, sse.Decoder()
     for chunk in decoder.feed(body) + decoder.end():
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or choice.get("message") or {}
             calls = delta.get("tool_calls") or ()
-            functions = [(call.get("index"), call.get("function") or {}) for call in calls] + [("legacy", delta.get("function_call") or {})]
+            functions = [(call.get("index"), call.get("function") or {})
+                         for call in calls] + [("legacy", delta.get("function_call") or {})]
             for place, fields in [(None, delta)] + functions:
                 for key, value in fields.items() if not choice.get("index") else ():
                     if isinstance(value, str):
@@ -135,7 +143,8 @@ def leaves(value) -> list:
 
 
 def is_said(leaf: str, where: str) -> bool:
-    return any(form in where for form in (leaf, json.dumps(leaf)[1:-1], json.dumps(leaf, ensure_ascii=False)[1:-1]))
+    return any(form in where for form in (leaf, json.dumps(leaf)[1:-1],
+                                          json.dumps(leaf, ensure_ascii=False)[1:-1]))
 
 
 class Streams(unittest.TestCase):
@@ -147,7 +156,8 @@ class Streams(unittest.TestCase):
 
     def variant(self):
         name, change = self.random.choice(self.names), self.random.choice(CHANGES)
-        return name, change, change(self.random, self.samples[name], self.samples[self.random.choice(self.names)])
+        return name, change, change(self.random, self.samples[name],
+                                    self.samples[self.random.choice(self.names)])
 
     def test_variants(self):
         for number in range(VARIANTS):
@@ -206,13 +216,15 @@ class Texts(unittest.TestCase):
             for _ in range(chance.choice((1, 1, 3))):
                 at, end = sorted(chance.randrange(len(text) + 1) for _ in range(2))
                 other = chance.choice(texts)
-                text = chance.choice((text[:at] + text[end:], text[:end] + text[at:], text[:at] + chance.choice("<[{`\n \"|}>")
+                text = chance.choice((text[:at] + text[end:], text[:end] + text[at:],
+                                      text[:at] + chance.choice("<[{`\n \"|}>")
                                       + text[at:], text[:at] + other[chance.randrange(len(other)):])) or " "
             with self.subTest(text):
                 whole = self.read([text])
                 self.assertEqual(whole, self.read([text[at:at + 1] for at in range(len(text))]))
                 self.assertEqual(whole, self.read(in_pieces(chance, text)))
-                if not whole["calls"] and not any(sign in text for sign in ("think", "THINK", "<|", "assistant")):
+                if not whole["calls"] and not any(sign in text
+                                                  for sign in ("think", "THINK", "<|", "assistant")):
                     self.assertEqual(text, whole["text"])
                     self.assertEqual("", whole["reasoning"])
 

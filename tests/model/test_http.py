@@ -20,7 +20,8 @@ from tests import support
 from tests.fakes.model_server import ModelServer, Silent
 from tests.model import streams
 
-# What a cancel takes, in seconds, on a machine that is busy with the rest of the tests. It takes a millisecond.
+# What a cancel takes, in seconds, on a machine that is busy with the rest of the tests. It takes a
+# millisecond.
 SOON = 1.0
 
 
@@ -109,7 +110,8 @@ class Cancelling(unittest.TestCase):
     def test_while_sending(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:  # accepts, and never reads
             cancel = Cancel()
-            asker = Asker(streams.server("http://127.0.0.1:%d/v1" % listener.getsockname()[1]), cancel, "x" * 20_000_000)
+            asker = Asker(streams.server("http://127.0.0.1:%d/v1" % listener.getsockname()[1]), cancel,
+                          "x" * 20_000_000)
             connected, _ = listener.accept()
             with connected:
                 connected.recv(1)
@@ -119,7 +121,8 @@ class Cancelling(unittest.TestCase):
         with answering(b"HTTP/1.1 500 No\r\nContent-Length: 10\r\n\r\nno") as url:
             cancel = Cancel()
             asker = Asker(streams.server(url), cancel)
-            time.sleep(0.05)  # into the body; if it comes before that, the state is another one of those above
+            # into the body; if it comes before that, the state is another one of those above
+            time.sleep(0.05)
             self.check(asker, cancel)
 
     def test_before_anything(self):
@@ -130,7 +133,9 @@ class Cancelling(unittest.TestCase):
             self.assertEqual([], server.requests)
 
     def test_at_any_moment(self):
-        """The cancel falls anywhere between the connect and the last byte; nothing blocks and no descriptor is left."""
+        """The cancel falls anywhere between the connect and the last byte; nothing blocks and no descriptor
+        is left.
+        """
         with ModelServer([{"text": ["a"] * 50}, {"pause": 0.001}, {"text": "b"}]) as server:
             asked = streams.server(server.url)
             streams.ask(asked)
@@ -153,7 +158,8 @@ class Cancelling(unittest.TestCase):
         with ModelServer([{"text": "a"}]) as server:
             streams.ask(streams.server(server.url), cancel)
             with socket.create_server(("127.0.0.1", 0)) as listener:
-                mine = socket.create_connection(listener.getsockname())  # takes the number that has become free
+                # takes the number that has become free
+                mine = socket.create_connection(listener.getsockname())
                 theirs, _ = listener.accept()
                 with mine, theirs:
                     cancel.cancel()
@@ -176,14 +182,20 @@ class Connecting(unittest.TestCase):
                 *(("refused", url, f"no model server at {url} (connection refused): start it, or set the URL (--url or MM_URL)")
                   for url in (f"http://127.0.0.1:{port}/v1", f"http://localhost:{port}/v1")),
                 ("name", "http://no-such-host.invalid/v1",
-                 'cannot resolve "no-such-host.invalid" (http://no-such-host.invalid/v1): check MM_URL or --url'),
-                ("url", "ftp://host/v1", "ftp://host/v1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
-                ("url", "127.0.0.1:8080/v1", "127.0.0.1:8080/v1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
-                ("url", "bob:sekret@host/v1?key=sekret", "host/v1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
-                ("url", "http://host:99999/v1", "http://host:99999/v1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
-                ("url", "http://host/a b\r\nX: 1", "http://host/a b X: 1 is no URL of a model server; one looks like http://127.0.0.1:8080/v1"),
+                 'cannot resolve "no-such-host.invalid" (http://no-such-host.invalid/v1): check MM_URL or '
+                 '--url'),
+                ("url", "ftp://host/v1", "ftp://host/v1 is not the URL of a model server; one looks like "
+                                         "http://127.0.0.1:8080/v1"),
+                ("url", "127.0.0.1:8080/v1", "127.0.0.1:8080/v1 is not the URL of a model server; one looks like "
+                                             "http://127.0.0.1:8080/v1"),
+                ("url", "bob:sekret@host/v1?key=sekret", "host/v1 is not the URL of a model server; one looks "
+                                                         "like http://127.0.0.1:8080/v1"),
+                ("url", "http://host:99999/v1", "http://host:99999/v1 is not the URL of a model server; one looks "
+                                                "like http://127.0.0.1:8080/v1"),
+                ("url", "http://host/a b\r\nX: 1", "http://host/a b X: 1 is not the URL of a model server; one "
+                                                   "looks like http://127.0.0.1:8080/v1"),
                 ("url", "http://bob:sekret@host/v1",
-                 "the URL of http://host/v1 holds a user name: give it in model.apiKey or model.headers"),
+                 "the URL of http://host/v1 holds a user name: set it in model.apiKey or model.headers"),
             ]
             for kind, url, message in cases:
                 with self.subTest(url), self.assertRaises(ModelError) as caught:
@@ -192,10 +204,13 @@ class Connecting(unittest.TestCase):
 
     def test_headers_that_would_break_the_request_are_refused(self):
         cases = [
-            ({"api_key": "a\r\nX: 1"}, "model.apiKey holds a character that cannot be in a header (a line break?)"),
-            ({"api_key": "schlüssel€"}, "model.apiKey holds a character that cannot be in a header (a line break?)"),
-            ({"headers": {"X-A": "1\n2"}}, "model.headers.X-A holds a character that cannot be in a header (a line break?)"),
-            ({"headers": {"X A": "1"}}, "model.headers: 'X A' is no header name"),
+            ({"api_key": "a\r\nX: 1"}, "model.apiKey holds a character that cannot be in a header (a line "
+                                       "break?)"),
+            ({"api_key": "schlüssel€"}, "model.apiKey holds a character that cannot be in a header (a line "
+                                        "break?)"),
+            ({"headers": {"X-A": "1\n2"}}, "model.headers.X-A holds a character that cannot be in a header "
+                                           "(a line break?)"),
+            ({"headers": {"X A": "1"}}, "model.headers: 'X A' is not a header name"),
         ]
         for fields, message in cases:
             with self.subTest(message), self.assertRaises(ModelError) as caught:
@@ -205,24 +220,30 @@ class Connecting(unittest.TestCase):
     def test_no_proxy_is_asked(self):
         with ModelServer() as server, ModelServer() as proxy:
             address = proxy.url[:-len("/v1")]
-            with mock.patch.dict(os.environ, {"http_proxy": address, "HTTP_PROXY": address, "all_proxy": address, "no_proxy": ""}):
+            with mock.patch.dict(os.environ, {"http_proxy": address, "HTTP_PROXY": address,
+                                              "all_proxy": address, "no_proxy": ""}):
                 streams.ask(streams.server(server.url))
             self.assertEqual(([], 1), (proxy.requests, len(server.requests)))
 
     def test_a_redirect_is_not_followed(self):
         for status in (301, 302, 303, 307, 308):
             with self.subTest(status), ModelServer() as other:
-                with ModelServer([{"status": status, "body": "", "headers": {"Location": other.url}}]) as server:
+                with ModelServer([{"status": status, "body": "",
+                                   "headers": {"Location": other.url}}]) as server:
                     with self.assertRaisesRegex(ModelError, f"it redirects to {other.url}; use that URL"):
                         streams.ask(streams.server(server.url))
                 self.assertEqual([], other.requests)
 
     def test_a_refusal_is_read_though_the_server_did_not_read_the_request(self):
         message = [{"role": "user", "content": "x" * 8_000_000}]
-        for status, body, words in ((413, {"error": "request too large"}, r"the request is too large for \S+ \(413\): /compact"),
-                                    (400, "request too large\n", r"the request is too large for \S+ \(400\): /compact"),
-                                    (400, {"error": {"message": "no, " * 40}}, r"refused the request \(400\): no, no, ")):
-            with self.subTest(words), ModelServer([{"unread": True}, {"status": status, "body": body}]) as server:
+        for status, body, words in ((413, {"error": "request too large"}, r"the request is too large for \S+ "
+                                                                          r"\(413\): /compact"),
+                                    (400, "request too large\n", r"the request is too large for \S+ \(400\): "
+                                                                 r"/compact"),
+                                    (400, {"error": {"message": "no, " * 40}},
+                                     r"refused the request \(400\): no, no, ")):
+            with self.subTest(words), ModelServer([{"unread": True},
+                                                   {"status": status, "body": body}]) as server:
                 for _ in range(3):
                     with self.assertRaisesRegex(ModelError, words):
                         streams.ask(streams.server(server.url), messages=message)
@@ -235,7 +256,8 @@ class Connecting(unittest.TestCase):
 
     def test_a_port_that_speaks_something_else(self):
         with answering(b"SSH-2.0-OpenSSH_9.2\r\n") as url:
-            with self.assertRaisesRegex(ModelError, "answers, but not in HTTP: is it the model server's port?"):
+            with self.assertRaisesRegex(ModelError,
+                                        "answers, but not in HTTP: is it the model server's port?"):
                 streams.ask(streams.server(url))
 
 
@@ -245,9 +267,11 @@ class Tls(unittest.TestCase):
     def setUpClass(cls):
         folder = support.scratch_folder()
         cls.certificate, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cls.certificate, "-days", "2",
-                        "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"],
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out",
+                        cls.certificate, "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                        "subjectAltName=IP:127.0.0.1"],
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       check=True)
         cls.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         cls.context.load_cert_chain(cls.certificate, key)
 
@@ -259,7 +283,8 @@ class Tls(unittest.TestCase):
         return mock.patch.dict(os.environ, {"SSL_CERT_FILE": self.certificate})
 
     def test_an_answer_and_a_cancel(self):
-        with self.trusted(), ModelServer([{"text": "hi"}], [{"text": "x"}, {"hang": True}], context=self.context) as server:
+        with self.trusted(), ModelServer([{"text": "hi"}], [{"text": "x"}, {"hang": True}],
+                                         context=self.context) as server:
             self.assertEqual("hi", streams.digest(streams.ask(streams.server(server.url)))["text"])
             cancel = Cancel()
             asker = Asker(streams.server(server.url), cancel)
@@ -285,12 +310,14 @@ class Tls(unittest.TestCase):
 
     def test_a_certificate_that_nobody_vouches_for(self):
         with ModelServer(context=self.context) as server:
-            with self.assertRaisesRegex(ModelError, "^https://.*: the TLS connection failed: self.signed certificate"):
+            with self.assertRaisesRegex(ModelError, "^https://.*: the TLS connection failed: self.signed "
+                                                    "certificate"):
                 streams.ask(streams.server(server.url))
 
     def test_a_server_that_speaks_plain_http(self):
         with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as url:
-            with self.assertRaisesRegex(ModelError, "the TLS connection failed: WRONG_VERSION_NUMBER \\(does it speak http\\?\\)"):
+            with self.assertRaisesRegex(ModelError, "the TLS connection failed: WRONG_VERSION_NUMBER \\(does "
+                                                    "it speak http\\?\\)"):
                 streams.ask(streams.server(url.replace("http:", "https:")))
 
 

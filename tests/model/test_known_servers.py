@@ -18,7 +18,8 @@ def key(product):
 class Makes(unittest.TestCase):
     def test_by_its_usual_address(self):
         cases = [
-            *((product.url, product.key) for product in known_servers.PRODUCTS if product.key not in ("mlx-lm", "llama-cpp-python")),
+            *((product.url, product.key) for product in known_servers.PRODUCTS
+              if product.key not in ("mlx-lm", "llama-cpp-python")),
             ("http://127.0.0.1:8080", "llama.cpp"),
             ("http://gpu-box:11434/v1", "ollama"),
             ("http://127.0.0.1:9999/engines/v1", "docker"),
@@ -50,21 +51,24 @@ class Makes(unittest.TestCase):
             ("mlx-lm", listing(id="mlx-community/Qwen3-8B-4bit"), "BaseHTTP/0.6 Python/3.12.1"),
             (None, listing(id="a/b", owned_by="somebody"), "nginx"),
             (None, listing(id="m", owned_by=["vllm"]), ""),
-            (None, {"data": None}, ""), (None, {"data": [1, None]}, ""), (None, {"models": []}, ""), (None, ["x"], ""), (None, None, ""),
+            (None, {"data": None}, ""), (None, {"data": [1, None]}, ""), (None, {"models": []}, ""),
+            (None, ["x"], ""), (None, None, ""),
         ]
         for expected, answer, header in cases:
             with self.subTest(answer=answer, header=header):
                 self.assertEqual(expected, key(known_servers.of_models(answer, header)))
 
     def test_each_has_its_commands(self):
-        self.assertEqual(len(known_servers.PRODUCTS), len({product.key for product in known_servers.PRODUCTS}))
+        self.assertEqual(len(known_servers.PRODUCTS),
+                         len({product.key for product in known_servers.PRODUCTS}))
         for product in known_servers.PRODUCTS:
             with self.subTest(product.key):
                 self.assertIs(product, known_servers.of_key(product.key))
                 self.assertTrue(product.title and product.start and product.tools)
                 self.assertRegex(product.url, r"^http://127\.0\.0\.1:\d+(/engines)?/v1$")
                 self.assertTrue(product.pull is None or product.pull % "x" != product.pull)
-                # A newcomer is told the whole way: with the model, and with what tools and a window for agents need.
+                # A newcomer is told the whole way: with the model, and with what tools and a window for
+                # agents need.
                 if product.pull:
                     self.assertIn(product.pull % known_servers.FIRST_MODEL[product.key], product.first)
                 self.assertNotIn("<", product.first or "")
@@ -72,12 +76,14 @@ class Makes(unittest.TestCase):
         self.assertIsNone(known_servers.of_key(None))
 
     def test_which_have_a_port_of_their_own(self):
-        self.assertEqual([product.key for product in known_servers.PRODUCTS if known_servers.alone_at(product.key)], ["ollama", "lmstudio", "docker", "sglang"])
+        self.assertEqual([product.key for product in known_servers.PRODUCTS
+                          if known_servers.alone_at(product.key)], ["ollama", "lmstudio", "docker", "sglang"])
         self.assertIsNone(known_servers.alone_at(None))
 
     def test_a_name_stands_in_a_command_only_where_it_is_plain(self):
-        for name, expected in (("qwen/qwen3-8b", "load qwen/qwen3-8b"), ("a b", "load <model>"), ("$(reboot)", "load <model>"),
-                               ("-x", "load <model>"), ("a\nb", "load <model>"), ("", "load <model>"), (None, "load <model>")):
+        for name, expected in (("qwen/qwen3-8b", "load qwen/qwen3-8b"), ("a b", "load <model>"),
+                               ("$(reboot)", "load <model>"), ("-x", "load <model>"),
+                               ("a\nb", "load <model>"), ("", "load <model>"), (None, "load <model>")):
             with self.subTest(name):
                 self.assertEqual(known_servers.with_model("load <model>", name), expected)
 

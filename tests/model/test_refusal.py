@@ -22,7 +22,8 @@ class Words(unittest.TestCase):
             ('["m"]', "m"),
             ("m\nVerbose output:\n...", "m"),
             ("", ""),
-            ("<html><head><title>t</title><style>s</style></head><body><h1>Bad <b>Gateway</b></h1></body></html>", "Bad  Gateway"),
+            ("<html><head><title>t</title><style>s</style></head><body><h1>Bad "
+             "<b>Gateway</b></h1></body></html>", "Bad  Gateway"),
             ("<!DOCTYPE html><title>t</title>", "t"),
             ("<html><script>if (a < b) x()", ""),
         ]
@@ -44,7 +45,8 @@ class Words(unittest.TestCase):
                 self.assertEqual(expected, refusal.one_line(text, secrets))
 
     def test_the_status_that_an_error_names(self):
-        for value, expected in (({"code": 503}, 503), ({"code": "503"}, 200), ({"code": 7}, 200), ("text", 200), ({"code": True}, 200)):
+        for value, expected in (({"code": 503}, 503), ({"code": "503"}, 200), ({"code": 7}, 200),
+                                ("text", 200), ({"code": True}, 200)):
             with self.subTest(value):
                 self.assertEqual(expected, refusal.status_of_value(value, 200))
 

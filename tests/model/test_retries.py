@@ -1,4 +1,6 @@
-"""What is done about a request that failed: when it is made again, how it is changed, and what is said meanwhile."""
+"""What is done about a request that failed: when it is made again, how it is changed, and what is said
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from tests.model import streams
 SOON = 0.7
 
 GOOD = [{"text": "hi"}]
-LOADING = [{"status": 503, "body": {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}}]
+LOADING = [{"status": 503, "body": {"error": {"code": 503, "message": "Loading model",
+                                              "type": "unavailable_error"}}}]
 QUESTION = {"role": "user", "content": "q"}
 
 
@@ -39,7 +42,8 @@ def ask(server, cancel=None, messages=(QUESTION,), told=None, tools=(), learned=
 class Schedule(unittest.TestCase):
     def test_pauses(self):
         cases = [
-            ("loading", [(0, None), (1, None), (3, None), (7, None), (12, None), (599, None), (600, None)], [1, 2, 4, 5, 5, 5, None]),
+            ("loading", [(0, None), (1, None), (3, None), (7, None), (12, None), (599, None), (600, None)],
+             [1, 2, 4, 5, 5, 5, None]),
             ("loading", [(0, 60.0)], [1]),
             ("busy", [(9, None)] * 6, [1, 2, 4, 5, 5, None]),
             ("busy", [(0, 0.0)] * 6, [0, 0, 0, 0, 0, None]),
@@ -49,15 +53,17 @@ class Schedule(unittest.TestCase):
         ]
         for kind, failures, expected in cases:
             with self.subTest(kind, failures=failures):
-                self.assertEqual(expected, [retries.pause(kind, count, *failure) for count, failure in enumerate(failures, 1)])
+                self.assertEqual(expected, [retries.pause(kind, count, *failure) for count,
+                                            failure in enumerate(failures, 1)])
 
     def test_retry_after(self):
-        cases = [("3", 3), ("0.5", 0.5), (" 7 ", 7), ("", None), ("soon", None), ("-3", None), ("1e999", float("inf")),
-                 ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("99 bottles", None)]
+        cases = [("3", 3), ("0.5", 0.5), (" 7 ", 7), ("", None), ("soon", None), ("-3", None),
+                 ("1e999", float("inf")), ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("99 bottles", None)]
         for text, expected in cases:
             with self.subTest(text):
                 self.assertEqual(expected, retries.seconds_in(text))
-        self.assertAlmostEqual(60, retries.seconds_in(email.utils.formatdate(time.time() + 60, usegmt=True)), delta=2)
+        self.assertAlmostEqual(60, retries.seconds_in(email.utils.formatdate(time.time() + 60, usegmt=True)),
+                               delta=2)
 
 
 class Again(unittest.TestCase):
@@ -85,7 +91,8 @@ class Again(unittest.TestCase):
             self.assertEqual(1, len(server.requests))
 
     def test_a_cancel_ends_every_wait_at_once(self):
-        states = [("loading", LOADING), ("busy", refusal(429, "", **{"Retry-After": "60"})), ("no byte", [{"hang": True}])]
+        states = [("loading", LOADING), ("busy", refusal(429, "", **{"Retry-After": "60"})),
+                  ("no byte", [{"hang": True}])]
         for name, steps in states:
             with self.subTest(name), ModelServer(steps) as server:
                 cancel, ended = Cancel(), []
@@ -111,15 +118,18 @@ class Again(unittest.TestCase):
             ("closed the connection without an answer", [{"drop": True}]),
             ("closed the connection without an answer", [{"reset": True}]),
             ("closed the connection in the middle of its answer", [{"raw": b": ping\n\n"}, {"drop": True}]),
-            ("closed the connection in the middle of its answer", [{"call": {"name": "bash", "arguments": '{"a'}}, {"drop": True}]),
+            ("closed the connection in the middle of its answer",
+             [{"call": {"name": "bash", "arguments": '{"a'}}, {"drop": True}]),
             ("failed (500): no memory", refusal(500, "no memory")),
-            ("failed (200): list index out of range", [{"data": '{"error": {"message": "list index out of range"}}'}, {"data": "[DONE]"}]),
+            ("failed (200): list index out of range", [{"data": '{"error": {"message": "list index out of '
+                                                                'range"}}'}, {"data": "[DONE]"}]),
         ]
         for words, steps in cases:
             told = []
             with self.subTest(words), ModelServer(steps, GOOD) as server:
                 self.assertIn(Text("hi"), ask(server, told=told))
-                self.assertEqual([f"the model server at {server.url} {words}; the second try succeeded"], told)
+                self.assertEqual([f"the model server at {server.url} {words}; the second try succeeded"],
+                                 told)
                 server.script(steps)
                 with self.assertRaises(ModelError) as caught:
                     ask(server, told=told)
@@ -132,15 +142,18 @@ class Again(unittest.TestCase):
             ("dropped", [{"text": "half"}, {"drop": True}]),
             ("server_crash", [{"thought": "hm"}, {"data": '{"error": "no memory"}'}]),
             ("loading", [{"text": "half"}, {"data": '{"error": "Loading model"}'}]),
-            ("bad_request", refusal(400, "no")), ("bad_request", refusal(418, "no")), ("bad_request", refusal(422, "stream_options")),
-            ("bad_request", refusal(400, "unknown field reasoning_content")),
+            ("bad_request", refusal(400, "no")), ("bad_request", refusal(418, "no")),
+            ("bad_request", refusal(422, "stream_options")), ("bad_request", refusal(400, "unknown field "
+                                                                                          "reasoning_content")),
             ("auth", refusal(401, "no")), ("model_not_found", refusal(404, "model 'x' not found")),
-            ("model_not_loaded", refusal(400, "model is not loaded")), ("tools_unsupported", refusal(400, "m does not support tools")),
-            ("context_overflow", refusal(400, "exceed_context_size_error")), ("request_too_large", refusal(413, "")),
-            ("template", refusal(500, "Jinja Exception: no")), ("trailing_assistant", refusal(400, "response prefill")),
+            ("model_not_loaded", refusal(400, "model is not loaded")),
+            ("tools_unsupported", refusal(400, "m does not support tools")),
+            ("context_overflow", refusal(400, "exceed_context_size_error")),
+            ("request_too_large", refusal(413, "")), ("template", refusal(500, "Jinja Exception: no")),
+            ("trailing_assistant", refusal(400, "response prefill")),
             ("bad_history_arguments", refusal(500, "Failed to parse tool call arguments as JSON")),
-            ("wrong_url", refusal(404, "File Not Found")), ("proxy", [{"status": 502, "body": "bad gateway"}]),
-            ("empty", [{"data": "[DONE]"}]),
+            ("wrong_url", refusal(404, "File Not Found")),
+            ("proxy", [{"status": 502, "body": "bad gateway"}]), ("empty", [{"data": "[DONE]"}]),
             ("redirect", [{"status": 301, "body": "", "headers": {"Location": "/v2"}}]),
         ]
         for kind, steps in cases:
@@ -162,7 +175,8 @@ class Again(unittest.TestCase):
                 learned = Learned()
                 for _ in range(2):
                     self.assertIn(Text("hi"), ask(base, told=told, learned=learned))
-                self.assertEqual(["/chat/completions", "/v1/chat/completions", "/v1/chat/completions"], [each.path for each in server.requests])
+                self.assertEqual(["/chat/completions", "/v1/chat/completions", "/v1/chat/completions"],
+                                 [each.path for each in server.requests])
                 self.assertEqual([f"{base} answers at {server.url}: it is asked there from now on"], told)
 
     def test_a_base_url_that_is_wrong_is_the_one_that_is_named(self):
@@ -176,7 +190,8 @@ class Again(unittest.TestCase):
 
     def test_behind_v1_another_failure_is_told(self):
         with ModelServer([{"status": 404, "body": "404 page not found"}], refusal(401, "no")) as server:
-            self.assertRaisesRegex(ModelError, f"{server.url} wants an API key", ask, server.url[:-len("/v1")])
+            self.assertRaisesRegex(ModelError, f"{server.url} wants an API key", ask,
+                                   server.url[:-len("/v1")])
 
 
 class Mending(unittest.TestCase):
@@ -190,40 +205,50 @@ class Mending(unittest.TestCase):
     def test_what_helped_is_remembered_and_told_once(self):
         system, again = {"role": "system", "content": "s"}, {"role": "user", "content": "again"}
         thought = {"role": "assistant", "content": "a", "reasoning_content": "t"}
-        bad = {"role": "assistant", "content": "", "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "x", "arguments": "{"}}]}
+        bad = {"role": "assistant", "content": "",
+               "tool_calls": [{"id": "call_1", "type": "function",
+                               "function": {"name": "x", "arguments": "{"}}]}
         result = {"role": "tool", "tool_call_id": "call_1", "name": "x", "content": "r"}
         good = dict(bad, tool_calls=[dict(bad["tool_calls"][0], function={"name": "x", "arguments": "{}"})])
         merged = {"role": "user", "content": "q\n\nagain"}
         cases = [
-            ("with one system message and the roles in turn", refusal(500, "Jinja Exception: roles must alternate"),
+            ("with one system message and the roles in turn", refusal(500, "Jinja Exception: roles must "
+                                                                           "alternate"),
              [system, QUESTION, again], [system, merged]),
             ("without a system message", refusal(500, "Jinja Exception: roles must alternate"),
              [system, QUESTION], [{"role": "user", "content": "s\n\nq"}]),
-            ("without a system message", refusal(400, "System role not supported"), [system, QUESTION], [{"role": "user", "content": "s\n\nq"}]),
-            ("without an answer at the end", refusal(400, "Assistant response prefill is incompatible with enable_thinking."),
+            ("without a system message", refusal(400, "System role not supported"), [system, QUESTION],
+             [{"role": "user", "content": "s\n\nq"}]),
+            ("without an answer at the end", refusal(400, "Assistant response prefill is incompatible with "
+                                                          "enable_thinking."),
              [QUESTION, {"role": "assistant", "content": "a"}], [QUESTION]),
-            ("with {} for arguments that are no JSON", refusal(400, "invalid tool call arguments"), [QUESTION, bad, result], [QUESTION, good, result]),
-            ("without reasoning", refusal(400, "unknown field: messages[1].reasoning_content"), [QUESTION, thought, again],
-             [QUESTION, {"role": "assistant", "content": "a"}, again]),
+            ("with {} for arguments that are no JSON", refusal(400, "invalid tool call arguments"),
+             [QUESTION, bad, result], [QUESTION, good, result]),
+            ("without reasoning", refusal(400, "unknown field: messages[1].reasoning_content"),
+             [QUESTION, thought, again], [QUESTION, {"role": "assistant", "content": "a"}, again]),
         ]
         for name, steps, messages, expected in cases:
             told = []
             with self.subTest(name, messages=messages):
                 bodies = self.sent(steps, messages, told)
                 self.assertEqual([messages, expected, expected], [body["messages"] for body in bodies])
-                self.assertRegex("\n".join(told), r"^http://\S+ accepts requests only %s: they are sent that way from now on$" % name.replace("{}", r"\{\}"))
+                self.assertRegex("\n".join(told), r"^http://\S+ accepts requests only %s: they are sent that "
+                                                  r"way from now on$" % name.replace("{}", r"\{\}"))
 
     def test_two_mendings_one_after_the_other(self):
-        with ModelServer(refusal(422, "stream_options: extra fields not permitted"), refusal(400, "System role not supported"), GOOD) as server:
+        with ModelServer(refusal(422, "stream_options: extra fields not permitted"),
+                         refusal(400, "System role not supported"), GOOD) as server:
             for _ in range(2):
                 ask(server, messages=[{"role": "system", "content": "s"}, QUESTION])
-            found = [("stream_options" in each.body, each.body["messages"][0]["role"]) for each in server.requests]
+            found = [("stream_options" in each.body, each.body["messages"][0]["role"])
+                     for each in server.requests]
         self.assertEqual([(True, "system"), (False, "system"), (False, "user"), (False, "user")], found)
 
     def test_what_did_not_help_is_not_kept(self):
         with ModelServer(refusal(400, "System role not supported"), refusal(400, "no"), GOOD) as server:
             messages = [{"role": "system", "content": "s"}, QUESTION]
-            self.assertRaisesRegex(ModelError, r"refused the request \(400\): no", ask, server, messages=messages)
+            self.assertRaisesRegex(ModelError, r"refused the request \(400\): no", ask, server,
+                                   messages=messages)
             ask(server, messages=messages)
             self.assertEqual(messages, server.requests[-1].body["messages"])
 
@@ -231,10 +256,12 @@ class Mending(unittest.TestCase):
         with ModelServer(GOOD) as server:
             for product in ("llama.cpp", "vllm", None):
                 ask(server, product=product)
-            self.assertEqual([True, None, None], [each.body.get("return_progress") for each in server.requests])
+            self.assertEqual([True, None, None], [each.body.get("return_progress")
+                                                  for each in server.requests])
 
     def test_no_tools_are_no_field(self):
-        self.assertEqual([{"model", "messages", "stream", "stream_options"}], [set(body) for body in self.sent(GOOD, [QUESTION], times=1)])
+        self.assertEqual([{"model", "messages", "stream", "stream_options"}],
+                         [set(body) for body in self.sent(GOOD, [QUESTION], times=1)])
 
 
 def mcp(*names) -> list:
@@ -249,9 +276,10 @@ class Schemas(unittest.TestCase):
         noticed, learned = [], Learned()
         with ModelServer(*answers, GOOD) as server:
             for _ in range(2):
-                list(chat.complete(streams.server(server.url), [QUESTION], tools, Cancel(), None, chat.Listener([].append, noticed.append),
-                                   learned))
-            sent = [[tool["function"]["name"] for tool in each.body.get("tools", ())] for each in server.requests]
+                list(chat.complete(streams.server(server.url), [QUESTION], tools, Cancel(), None,
+                                   chat.Listener([].append, noticed.append), learned))
+            sent = [[tool["function"]["name"] for tool in each.body.get("tools", ())]
+                    for each in server.requests]
         return sent, noticed
 
     def test_the_only_mcp_server_is_left_out(self):
@@ -273,7 +301,8 @@ class Schemas(unittest.TestCase):
         self.assertEqual(2, len(noticed))
 
     def test_one_that_is_named_goes_first(self):
-        sent, _ = self.asked(refusal(400, "Invalid schema for function 'mcp__y__b'"), tools=mcp("mcp__x__a", "mcp__y__b"))
+        sent, _ = self.asked(refusal(400, "Invalid schema for function 'mcp__y__b'"),
+                             tools=mcp("mcp__x__a", "mcp__y__b"))
         self.assertEqual(["bash", "mcp__x__a"], sent[1])
 
     def test_without_mcp_servers_it_is_an_error(self):

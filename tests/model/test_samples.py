@@ -28,14 +28,16 @@ class Samples(unittest.TestCase):
                     with self.subTest(sample=name, transport=transport):
                         events, error = [], None
                         try:
-                            for event in chat.complete(streams.server(server.url), [], streams.TOOLS, streams.Cancel()):
+                            for event in chat.complete(streams.server(server.url), [], streams.TOOLS,
+                                                       streams.Cancel()):
                                 events.append(event)
                         except ModelError as problem:
                             error = problem.words or str(problem)
                         self.check(expected, events, error, error is None)
 
     def test_no_sample_is_left_out(self):
-        self.assertEqual(set(streams.expected()), {name[:-4] for name in os.listdir(streams.FOLDER) if name.endswith(".sse")})
+        self.assertEqual(set(streams.expected()), {name[:-4] for name in os.listdir(streams.FOLDER)
+                                                   if name.endswith(".sse")})
 
     def test_calls_in_the_text_stay_there_without_tools(self):
         for name, expected in streams.expected().items():

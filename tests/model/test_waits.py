@@ -1,4 +1,6 @@
-"""What the user learns of a wait for the model server: in the log at growing intervals, and as events every second."""
+"""What the user learns of a wait for the model server: in the log at growing intervals, and as events every
+second.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The window that each kind of server tells, that none of their imitations is believed, and what a refusal teaches."""
+"""The window that each kind of server tells, that none of their imitations is believed, and what a refusal
+teaches.
+"""
 
 from __future__ import annotations
 
@@ -31,32 +33,43 @@ SERVERS = {
     "llama.cpp as a router": ({"/props": ROUTER, "/props?model=m": PROPS}, 4096),
     "llama.cpp without /props": ({MODELS: listed(meta={"n_ctx": 4096, "n_ctx_train": 8192})}, 4096),
     "llama.cpp, the trained window alone": ({MODELS: listed(meta={"n_ctx_train": 8192})}, 0),
-    "Ollama": ({"/api/ps": {"models": [{"name": "x", "context_length": 1}, {"name": "m", "context_length": 4096}]}}, 4096),
+    "Ollama": ({"/api/ps": {"models": [{"name": "x", "context_length": 1},
+                                       {"name": "m", "context_length": 4096}]}}, 4096),
     "Ollama, with a tag": ({"/api/ps": {"models": [{"model": "m:latest", "context_length": 8192}]}}, 8192),
     "Ollama before the model is loaded": (
-        {"/api/ps": {"models": []}, "/api/show": {"parameters": "stop \"x\"\nnum_ctx    16384\ntop_k 20"}}, 16384),
+        {"/api/ps": {"models": []}, "/api/show": {"parameters": "stop \"x\"\nnum_ctx    16384\ntop_k 20"}},
+        16384),
     "Ollama, the maximum alone": (
         {"/api/ps": {"models": []}, "/api/show": {"model_info": {"qwen3.context_length": 40960}}}, 0),
     "LM Studio": ({"/api/v1/models": {"models": [
-        {"key": "m", "max_context_length": 99999, "loaded_instances": [{"id": "m:2", "config": {"context_length": 6000}}]}]}}, 6000),
+        {"key": "m", "max_context_length": 99999, "loaded_instances": [{"id": "m:2",
+                                                                        "config": {"context_length": 6000}}]}]}}, 6000),
     "LM Studio by the instance's name": ({"/api/v1/models": {"models": [
         {"key": "n", "loaded_instances": [{"id": "m", "config": {"context_length": 6000}}]}]}}, 6000),
-    "LM Studio, several instances: the one that is asked for": ({"/api/v1/models": {"models": [{"key": "m", "loaded_instances": [
-        {"id": "m:2", "config": {"context_length": 32768}}, {"id": "m", "config": {"context_length": 4096}}]}]}}, 4096),
-    "LM Studio, several instances: the smallest": ({"/api/v1/models": {"models": [{"key": "m", "loaded_instances": [
-        {"id": "x", "config": {"context_length": 32768}}, {"id": "y", "config": {"context_length": 4096}}]}]}}, 4096),
-    "LM Studio, not loaded": ({"/api/v1/models": {"models": [{"key": "m", "max_context_length": 9, "loaded_instances": []}]}}, 0),
+    "LM Studio, several instances: the one that is asked for": ({"/api/v1/models": {"models": [{"key": "m",
+                                                                                                "loaded_instances": [
+        {"id": "m:2", "config": {"context_length": 32768}},
+        {"id": "m", "config": {"context_length": 4096}}]}]}}, 4096),
+    "LM Studio, several instances: the smallest": ({"/api/v1/models": {"models": [{"key": "m",
+                                                                                   "loaded_instances": [
+        {"id": "x", "config": {"context_length": 32768}},
+        {"id": "y", "config": {"context_length": 4096}}]}]}}, 4096),
+    "LM Studio, not loaded": ({"/api/v1/models": {"models": [{"key": "m", "max_context_length": 9,
+                                                              "loaded_instances": []}]}}, 0),
     "LM Studio before 0.4": ({"/api/v0/models": {"data": [
         {"id": "m", "state": "loaded", "loaded_context_length": 5000, "max_context_length": 99999}]}}, 5000),
     "vLLM, SGLang": ({MODELS: listed(max_model_len=8192)}, 8192),
     "the only model has another name": ({MODELS: {"data": [{"id": "other", "max_model_len": 8192}]}}, 8192),
-    "one of several models": ({MODELS: {"data": [{"id": "a", "max_model_len": 1}, {"id": "m", "max_model_len": 8192}]}}, 8192),
+    "one of several models": ({MODELS: {"data": [{"id": "a", "max_model_len": 1},
+                                                 {"id": "m", "max_model_len": 8192}]}}, 8192),
     "another one of several models": ({MODELS: {"data": [{"id": "a", "max_model_len": 1}, {"id": "b"}]}}, 0),
     "Docker, as packaged": ({MODELS: listed(dmr={"context_window": 32768})}, 32768),
     "Docker, as configured": ({MODELS: listed(dmr={"context_window": 32768}), "/engines/_configure": [
-        {"Model": "x", "Config": {"context-size": 1}}, {"ModelID": "m", "Config": {"context-size": 4096}}]}, 4096),
-    "shapes that are none": ({"/props": {"default_generation_settings": {"n_ctx": True}}, "/api/ps": {"models": [7, {"name": []}]},
-                              MODELS: {"data": {"id": "m"}}, "/api/v1/models": {"models": [{"loaded_instances": 3}]},
+        {"Model": "x", "Config": {"context-size": 1}}, {"ModelID": "m", "Config": {"context-size": 4096}}]},
+                              4096),
+    "shapes that are none": ({"/props": {"default_generation_settings": {"n_ctx": True}},
+                              "/api/ps": {"models": [7, {"name": []}]}, MODELS: {"data": {"id": "m"}},
+                              "/api/v1/models": {"models": [{"loaded_instances": 3}]},
                               "/api/v0/models": {"data": [{"id": "m", "loaded_context_length": "many"}]}}, 0),
     "not JSON": ({"/props": "<html>", MODELS: ""}, 0),
     "llama.cpp that says it in its slots alone": ({"/slots": [{"id": 0, "n_ctx": 4096}]}, 4096),
@@ -77,8 +90,10 @@ class Probe(unittest.TestCase):
                         self.assertEqual(ask_size(server_at(fake), Cancel())[0], expected)
 
     def test_docker_s_own_paths(self):
-        pages = {"/engines/v1/models": listed(), "/engines/_configure": [{"Model": "m", "Config": {"context-size": 4096}}]}
-        for path, models in (("/engines/v1", "/engines/v1/models"), ("/engines/llama.cpp/v1", "/engines/llama.cpp/v1/models")):
+        pages = {"/engines/v1/models": listed(), "/engines/_configure": [{"Model": "m",
+                                                                          "Config": {"context-size": 4096}}]}
+        for path, models in (("/engines/v1", "/engines/v1/models"),
+                             ("/engines/llama.cpp/v1", "/engines/llama.cpp/v1/models")):
             with self.subTest(path), Pages({models: pages["/engines/v1/models"], **pages}) as fake:
                 self.assertEqual(ask_size(server_at(fake, path), Cancel())[0], 4096)
 
@@ -147,7 +162,8 @@ class TheWindow(unittest.TestCase):
             self.assertLess(time.monotonic() - begin, 0.5)
 
     def test_what_is_small_or_unknown_is_said_once(self):
-        for pages, line in (({"/props": PROPS}, window.SMALL % (4096, "llama-server -c 32768")), ({}, window.UNKNOWN), ({"/props": LARGE}, None)):
+        for pages, line in (({"/props": PROPS}, window.SMALL % (4096, "llama-server -c 32768")),
+                            ({}, window.UNKNOWN), ({"/props": LARGE}, None)):
             with self.subTest(line), Pages(pages) as fake:
                 known, told = Window(), []
                 log.tap = told.append
@@ -164,10 +180,13 @@ class TheWindow(unittest.TestCase):
         with Pages({"/props": PROPS}) as fake:
             known = Window()
             self.assertEqual(self.looked(known, server_at(fake)), 4096)
-            known.learn(ModelError("too long", "context_overflow", 400, numbers={"prompt": 9125, "window": 2048}), None)
-            self.assertEqual([self.looked(known, server_at(fake), answered) for answered in (True, False)], [2048, 2048])
+            known.learn(ModelError("too long", "context_overflow", 400,
+                                   numbers={"prompt": 9125, "window": 2048}), None)
+            self.assertEqual([self.looked(known, server_at(fake), answered) for answered in (True, False)],
+                             [2048, 2048])
             fake.pages = {"/props": LARGE}
-            self.assertEqual([self.looked(known, server_at(fake), answered) for answered in (True, False, True)], [2048, 20000, 20000])
+            self.assertEqual([self.looked(known, server_at(fake), answered)
+                              for answered in (True, False, True)], [2048, 20000, 20000])
 
     def test_what_the_user_set_is_no_news(self):
         known = Window(4096)
@@ -183,11 +202,14 @@ class TheWindow(unittest.TestCase):
                 self.assertLess(time.monotonic() - begin, window.NEWS_SECONDS + 0.3)
 
     def test_the_way_out_is_that_of_the_make(self):
-        ways = {product.key: product.larger_window and product.larger_window.replace("<model>", "m") for product in known_servers.PRODUCTS}
+        ways = {product.key: product.larger_window and product.larger_window.replace("<model>", "m")
+                for product in known_servers.PRODUCTS}
         several = " or ".join(product.larger_window for product in known_servers.PRODUCTS[:3])
         cases = (  # what is known of it, the port, what the probe saw
-            ("ollama", 1, None, ways["ollama"]), (None, 1, "lmstudio", ways["lmstudio"]), ("docker", 8080, "ollama", ways["docker"]),
-            (None, 8000, None, "vllm serve m --max-model-len 32768"), (None, 1, None, several), ("mlx-lm", 1, None, window.NO_WAY_OUT))
+            ("ollama", 1, None, ways["ollama"]), (None, 1, "lmstudio", ways["lmstudio"]),
+                 ("docker", 8080, "ollama", ways["docker"]),
+            (None, 8000, None, "vllm serve m --max-model-len 32768"), (None, 1, None, several),
+                 ("mlx-lm", 1, None, window.NO_WAY_OUT))
         for product, port, seen, expected in cases:
             with self.subTest((product, port, seen)):
                 server = Server("http://127.0.0.1:%d/v1" % port, "m", product=product)
@@ -219,7 +241,8 @@ COUNTS = [
     (2050, 9000, 4096, True), (2050, 3500, 4096, True), (4098, 9000, 8192, True),  # one half and two
     (4096, 9000, 0, True), (2050, 9000, 0, True), (8190, 30000, 0, True),
     (4098, 4300, 8192, False), (2050, 2600, 4096, False),  # by chance as long as half of the window
-    (300, 6000, 32768, False), (300, 6000, 0, False), (3000, 6000, 0, False),  # only what the cache did not hold
+    # only what the cache did not hold
+    (300, 6000, 32768, False), (300, 6000, 0, False), (3000, 6000, 0, False),
     (3500, 5000, 4096, False),  # an estimate may be that far off
     (0, 9000, 4096, False), (5000, 5000, 8192, False), (5000, 4000, 0, False), (100, 0, 0, False),
 ]
@@ -232,7 +255,9 @@ class CutInSilence(unittest.TestCase):
                 self.assertEqual(window.truncated(reported, estimated, size), expected)
 
     def told(self, *pages):
-        """What is said of a prompt of 9000 tokens of which 4000 were read, while the server answers these pages in turn."""
+        """What is said of a prompt of 9000 tokens of which 4000 were read, while the server answers these
+        pages in turn.
+        """
         told = []
         log.tap = told.append
         try:
