@@ -1,11 +1,11 @@
 """Replacing a file in one step, and removing what a process that was killed meanwhile left behind.
 
-The new bytes go to a temporary file beside the old one, `.mm-<hex>`, down to the disk; then that takes the old one's name.
-Whoever reads meanwhile, or a crash, finds the old bytes or the new ones and nothing between.
+The new bytes go to a temporary file beside the old one, `.mm-<hex>`, down to the disk; then that takes the
+old one's name. Whoever reads meanwhile, or a crash, finds the old bytes or the new ones and nothing between.
 
-A temporary file could lie anywhere, and nobody would look for it after a kill. So its path is noted first, in a file of
-the user's state folder that stays locked until the write has ended. A note whose lock is free is that of a dead process:
-remove_remains(), at the start of a session, removes what it names.
+A temporary file could lie anywhere, and nobody would look for it after a kill. So its path is noted first, in
+a file of the user's state folder that stays locked until the write has ended. A note whose lock is free is
+that of a dead process: remove_remains(), at the start of a session, removes what it names.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ _TRIES, _PAUSE = 5, 0.05  # seconds
 
 
 def replace(path: str, data: bytes, mode: int | None = None) -> os.stat_result:
-    """Puts `data` in the place of `path`, whose folder must be there; returns the new file's status. Raises OSError.
+    """Puts `data` in the place of `path`, whose folder must be there; returns the new file's status. Raises
+    OSError.
 
-    The new file has this `mode`. Without one it has the mode, and as far as that is allowed the owner and group, of the
-    file that it replaces, and a new file what the umask leaves.
+    The new file has this `mode`. Without one it has the mode, and as far as that is allowed the owner and
+    group, of the file that it replaces, and a new file what the umask leaves.
     """
     temporary = os.path.join(os.path.dirname(path), f".mm-{os.urandom(8).hex()}")
     with _noted(temporary):
@@ -79,7 +80,8 @@ def _remove_noted(note):
 
 @contextmanager
 def _noted(temporary):
-    """Keeps a note of the path while the block runs. Without a state folder that can be written there is none."""
+    """Keeps a note of the path while the block runs. Without a state folder that can be written there is
+    none."""
     try:
         note, descriptor = _write_note(temporary)
     except OSError:
@@ -123,8 +125,8 @@ else:
     import fcntl
 
     def lock(descriptor: int) -> None:
-        """Locks an open file or folder for as long as it is open; BlockingIOError if another process has locked it, any
-        other OSError if the file system knows no locks."""
+        """Locks an open file or folder for as long as it is open; BlockingIOError if another process has
+        locked it, any other OSError if the file system knows no locks."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -160,7 +162,7 @@ def _rename(old, new):
     for attempt in range(_TRIES):
         try:
             return os.replace(old, new)
-        except PermissionError:  # on Windows whoever has the file open, a virus scanner for one, is in the way
+        except PermissionError:  # on Windows whoever has the file open is in the way, such as a virus scanner
             if os.name != "nt" or attempt == _TRIES - 1:
                 raise
             time.sleep(_PAUSE)

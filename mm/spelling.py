@@ -1,8 +1,8 @@
 """Paths as they are spelt on disk.
 
-`é` is one character or two (`e` and an accent), and both look alike. macOS tools write names in the second form, people
-and models type the first; to Linux they are two names. A path that does not exist as it is written means the only one
-that is the same but for that.
+`é` is one character or two (`e` and an accent), and both look alike. macOS tools write names in the second
+form, people and models type the first; to Linux they are two names. A path that does not exist as it is
+written means the only one that is the same but for that.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import os
 
 
 def on_disk(path: str) -> str:
-    """`path`, absolute, with each part as it is on disk: exactly if there is such a file, else the only one that has the
-    same Unicode normal form (NFC). From the first part on that has neither, it stays as written."""
+    """`path`, absolute, with each part as it is on disk: exactly if there is such a file, else the only one
+    that has the same Unicode normal form (NFC). From the first part on that has neither, it stays as written.
+    """
     if path.isascii() or os.path.lexists(path):
         return path
     found, parts = os.path.splitdrive(path)[0] + os.sep, path.split(os.sep)[1:]
@@ -32,7 +33,8 @@ def _only_twin(folder, name):
         return None
     wanted = normalize("NFC", name)
     try:
-        twins = [each for each in os.listdir(folder) if not each.isascii() and normalize("NFC", each) == wanted]
+        names = [each for each in os.listdir(folder) if not each.isascii()]
     except OSError:
         return None
+    twins = [each for each in names if normalize("NFC", each) == wanted]
     return twins[0] if len(twins) == 1 else None

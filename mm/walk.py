@@ -1,4 +1,5 @@
-"""What lies below a folder: a bounded walk that follows no links and leaves out what is not the user's own work."""
+"""What lies below a folder: a bounded walk that follows no links and leaves out what is not the user's own
+work."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ _NOT_ENTERED = ("node_modules", "__pycache__", "venv", "site-packages")
 
 
 def entries(folder: str, most: int, deep: int):
-    """The os.DirEntry of everything below `folder`, nearest to the top first: `most` of them, `deep` levels deep.
+    """The os.DirEntry of everything below `folder`, nearest to the top first: `most` of them, `deep` levels
+    deep.
 
     Hidden folders and those of installed packages are named but not entered. What cannot be read is left out.
     """
@@ -30,4 +32,6 @@ def entries(folder: str, most: int, deep: int):
 
 
 def _is_entered(entry) -> bool:
-    return not entry.name.startswith(".") and entry.name not in _NOT_ENTERED and entry.is_dir(follow_symlinks=False)
+    if entry.name.startswith(".") or entry.name in _NOT_ENTERED:
+        return False
+    return entry.is_dir(follow_symlinks=False)

@@ -1,11 +1,11 @@
 """The session file's text: a conversation as JSON, and back. Pure.
 
-One header key and one message a line, so that people can read and compare files. What a newer mm or a person has added to
-the header or to a message is kept on rewrite.
+One header key and one message a line, so that people can read and compare files. What a newer mm or a person
+has added to the header or to a message is kept on rewrite.
 
-The file may come with a hostile repository, so this is the one place where its values are checked. A file whose roles,
-texts or references are wrong is refused. The arguments of a call become an object. Counts, diffs, titles and the like,
-which only people look at, are left out if they are wrong.
+The file may come with a hostile repository, so this is the one place where its values are checked. A file
+whose roles, texts or references are wrong is refused. The arguments of a call become an object. Counts,
+diffs, titles and the like, which only people look at, are left out if they are wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from mm.events import COMPLETED, FAILED
 from mm.model import call_arguments
 from mm.text import replace_surrogates
 
-# What this mm writes. A lower version (or none) is the same with fewer header keys: only `messages` is needed.
+# What this mm writes. A lower version (or none) is the same with fewer header keys: only `messages` is
+# needed.
 VERSION = 1
 # Levels of nesting; ours have five.
 MAX_DEPTH = 64
@@ -36,8 +37,8 @@ NOT_READABLE_JSON = ("the session file is not JSON that mm reads: "
 WRONG_SHAPE = "the session file is not a conversation: %s"
 NEWER = "the session file was written by a newer mm (version %s)"
 
-# A conversation as it is kept. `messages` as in conversation.history; `usage` {name: count}; `title`, `created` and
-# `model` texts or None; `plan` as the plan tool keeps it, or None.
+# A conversation as it is kept. `messages` as in conversation.history; `usage` {name: count}; `title`,
+# `created` and `model` texts or None; `plan` as the plan tool keeps it, or None.
 Saved = namedtuple("Saved", "messages usage title created model plan")
 
 _OWN_KEYS = ("version", "id", "cwd", "created", "updated", "model", "title", "usage", "plan", "messages")
@@ -53,7 +54,8 @@ class SessionError(Exception):
 
 
 def parse(data: bytes) -> tuple:
-    """(Saved, header) of a file's bytes; `header` holds the cwd, a text or None, and the keys that are not ours.
+    """(Saved, header) of a file's bytes; `header` holds the cwd, a text or None, and the keys that are not
+    ours.
 
     Raises SessionError.
     """
@@ -75,8 +77,9 @@ def parse(data: bytes) -> tuple:
         _correct(message, "messages[%d]" % place)
     header = {key: value for key, value in document.items() if key not in _OWN_KEYS}
     header["cwd"] = document.get("cwd")
-    return Saved(document["messages"], _counts(document.get("usage")), document.get("title"), document.get("created"),
-                 document.get("model"), document.get("plan")), header
+    saved = Saved(document["messages"], _counts(document.get("usage")),
+                  *(document.get(key) for key in ("title", "created", "model", "plan")))
+    return saved, header
 
 
 def render(header: dict, lines: list) -> bytes:
@@ -124,7 +127,8 @@ def _check(value, types, where, what):
 
 
 def _check_reference(value, where):
-    """Clients take it for the name of a call: a very long one, or a control character in it, is a hostile file's."""
+    """Clients take it for the name of a call: a very long one, or a control character in it, is a hostile
+    file's."""
     if type(value) is not str or len(value) > LONGEST_REFERENCE or not value.isprintable():
         what = "a text of at most %d printable characters" % LONGEST_REFERENCE
         raise SessionError(WRONG_SHAPE % ("%s must be %s" % (where, what)))
@@ -134,7 +138,8 @@ def _counts(usage):
     """The counts of tokens that can be added to; they are for the user alone, so any other is left out."""
     if type(usage) is not dict:
         return {}
-    return {name: count for name, count in usage.items() if type(count) is int and 0 <= count <= HIGHEST_COUNT}
+    return {name: count for name, count in usage.items()
+            if type(count) is int and 0 <= count <= HIGHEST_COUNT}
 
 
 def _correct(message, where):
@@ -176,8 +181,9 @@ def _is_switch(value):
 
 
 def _is_diff(value):
-    return (type(value) is dict and set(value) == {"path", "old", "new"} and _is_text(value["path"])
-            and len(value["path"]) <= LONGEST_PATH and type(value["old"]) in (str, _NOTHING) and _is_text(value["new"]))
+    return (type(value) is dict and set(value) == {"path", "old", "new"}
+            and _is_text(value["path"]) and len(value["path"]) <= LONGEST_PATH
+            and type(value["old"]) in (str, _NOTHING) and _is_text(value["new"]))
 
 
 # What a result has for the user alone, and how it is known to be what it should be.

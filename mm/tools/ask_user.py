@@ -1,4 +1,5 @@
-"""What a call of ask_user does: puts one to four questions to the user, in one form of the front end's, and waits."""
+"""What a call of ask_user does: puts one to four questions to the user, in one form of the front end's, and
+waits."""
 
 from __future__ import annotations
 
@@ -74,10 +75,14 @@ def _default(kind, options, given, refuse):
     """The default in the type that the form has for it."""
     if kind == CONFIRM:
         values = {"true": True, "yes": True, "false": False, "no": False}
-        return values[given.lower()] if given.lower() in values else refuse('its default must be "yes" or "no"')
+        if given.lower() not in values:
+            refuse('its default must be "yes" or "no"')
+        return values[given.lower()]
     if kind == TEXT:
         return given
-    chosen = [given] if kind == CHOICE or given in options else [part.strip() for part in given.split(",") if part.strip()]
+    chosen = [given]
+    if kind != CHOICE and given not in options:
+        chosen = [part.strip() for part in given.split(",") if part.strip()]
     if not set(chosen) <= set(options):
         refuse("its default is none of the options")
     return given if kind == CHOICE else chosen
@@ -101,7 +106,8 @@ def _property(question):
 
 
 def _said(question, value):
-    """An answer in words. A value that is none of the options is passed on as it was typed; one of the wrong shape is none."""
+    """An answer in words. A value that is none of the options is passed on as it was typed; one of the wrong
+    shape is none."""
     kind = question["type"]
     if kind == CONFIRM:
         return {"true": "yes", "false": "no"}.get(str(value).lower(), NO_ANSWER)

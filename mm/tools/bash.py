@@ -1,10 +1,11 @@
 """bash: one command line in a shell, in a process group of its own.
 
-Threads of a call: a *pump* moves what the group writes into an Output and then waits for the shell's exit; the turn's
-thread waits for that, the timeout or the cancel. A command that is not over at once gets a *waiter* too, which blocks until
-the shell has exited, because children that it left in the background hold the pipe open. The answer is given when the
-shell has exited; the pump is not waited for beyond a moment then: it goes on in the background, which saves those children
-from a broken pipe and fills their log. Both threads are daemons.
+Threads of a call: a *pump* moves what the group writes into an Output and then waits for the shell's exit;
+the turn's thread waits for that, the timeout or the cancel. A command that is not over at once gets a
+*waiter* too, which blocks until the shell has exited, because children that it left in the background hold
+the pipe open. The answer is given when the shell has exited; the pump is not waited for beyond a moment then:
+it goes on in the background, which saves those children from a broken pipe and fills their log. Both threads
+are daemons.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from mm.wire import child, programs
 NAME = "bash"
 # Seconds, as configured by default: for a command that names none; the most it can ask for.
 TIMEOUT, MAX_TIMEOUT = 120, 600
-# Bytes of the longest command. Linux takes 128 KiB in one piece, and a hook must get the whole command in a variable:
-# `MM_COMMAND=` before it, a NUL after it.
+# Bytes of the longest command. Linux takes 128 KiB in one piece, and a hook must get the whole command in a
+# variable: `MM_COMMAND=` before it, a NUL after it.
 COMMAND_LIMIT = 128 * 1024 - len("MM_COMMAND=") - 1
 # Seconds: between TERM and KILL; for the pipe to end after the shell has; between two live views.
 GRACE = 2.0
@@ -38,8 +39,9 @@ PUMP_ALONE = 0.02
 # Nobody can answer a question or leave a pager or an editor.
 _ENVIRONMENT = dict(pair.split("=", 1) for pair in (
     "TERM=dumb NO_COLOR=1 PAGER=cat GIT_PAGER=cat MANPAGER=cat LESS=-FRX "
-    "GIT_EDITOR=true GIT_SEQUENCE_EDITOR=true EDITOR=true VISUAL=true GIT_TERMINAL_PROMPT=0 GCM_INTERACTIVE=Never "
-    "DEBIAN_FRONTEND=noninteractive PIP_NO_INPUT=1 PIP_PROGRESS_BAR=off TQDM_DISABLE=1 PYTHONUNBUFFERED=1 AGENT=mm"
+    "GIT_EDITOR=true GIT_SEQUENCE_EDITOR=true EDITOR=true VISUAL=true GIT_TERMINAL_PROMPT=0 "
+    "GCM_INTERACTIVE=Never DEBIAN_FRONTEND=noninteractive PIP_NO_INPUT=1 PIP_PROGRESS_BAR=off "
+    "TQDM_DISABLE=1 PYTHONUNBUFFERED=1 AGENT=mm"
 ).split())
 
 
@@ -82,7 +84,7 @@ def _start(argv, folder):
         raise ToolError(f"[{NAME}: the working directory {folder} does not exist]")
     environment = {**without_own(os.environ), **_ENVIRONMENT}
     try:
-        return child.start(argv, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return child.start(argv, cwd=folder, env=environment, stderr=subprocess.STDOUT)
     except OSError as error:
         if error.errno == errno.E2BIG:
             raise _too_long() from None
@@ -144,7 +146,8 @@ class _Run:
         self._wait()
 
     def _watch(self, cancel, progress):
-        """Waits for the end and shows the output meanwhile; returns the sentence that says why mm ended it, or None."""
+        """Waits for the end and shows the output meanwhile; returns the sentence that says why mm ended it,
+        or None."""
         deadline, shown = time.monotonic() + self._timeout, 0
         if not cancel.wait(self._over, PUMP_ALONE):
             self._begin(self._wait)
@@ -174,8 +177,10 @@ class _Run:
         advice = "start it in the background (read the skill bg-jobs).]"
         if self._lowered:
             return f"{start}, the most allowed: the command and its children were killed. Rather {advice}"
-        longer = f"Give a longer timeout (at most {self._longest:g}), or " if self._timeout < self._longest else "Rather "
-        return f"{start}: the command and its children were killed. {longer}{advice}"
+        rather = "Rather"
+        if self._timeout < self._longest:
+            rather = f"Give a longer timeout (at most {self._longest:g}), or"
+        return f"{start}: the command and its children were killed. {rather} {advice}"
 
     def _result(self, stopped):
         shown = self._output.shown(self._context.shown_limit(self._context.config.bash_max_output))
@@ -194,8 +199,8 @@ class _Run:
 
     def _still_running(self):
         group = self._child.pid
-        return (f"[still running in the background: process group {group}. {self._output.named('Its output goes to {}')}. "
-                f"Stop it with: kill -- -{group}]")
+        log = self._output.named("Its output goes to {}")
+        return f"[still running in the background: process group {group}. {log}. Stop it with: kill -- -{group}]"
 
 
 def _ending(code):

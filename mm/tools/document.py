@@ -1,7 +1,7 @@
 """Document: a text in lines. Pure.
 
-Models write \\n line ends. A Document knows the file's own: it speaks of its text with \\n ends, `flat`, and gives back the
-text itself for any part of that.
+Models write \\n line ends. A Document knows the file's own: it speaks of its text with \\n ends, `flat`, and
+gives back the text itself for any part of that.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from itertools import accumulate
 class Document:
     """A text in lines. A bare \\r ends lines only if there is no \\n at all.
 
-    `flat` is the text with \\n ends, `newline` its most frequent end, `lines` its lines; what follows the last line end is
-    not a line. `ends` says whether the last line has a line end.
+    `flat` is the text with \\n ends, `newline` its most frequent end, `lines` its lines; what follows the
+    last line end is not a line. `ends` says whether the last line has a line end.
     """
 
     def __init__(self, text: str):
@@ -49,7 +49,8 @@ class Document:
         return [self.cut(feed, feed + 1) for feed in feeds]
 
     def ending_near(self, offset: int) -> str:
-        """The line end that a new line takes at an offset of `flat`: the line's own, else the one before, else the usual."""
+        """The line end that a new line takes at an offset of `flat`: the line's own, else the one before,
+        else the usual."""
         feed = self.flat.find("\n", offset)
         if feed < 0:
             feed = self.flat.rfind("\n", 0, offset)

@@ -1,4 +1,5 @@
-"""A call of edit_file: one piece of text in a file replaced by another, everywhere else not a byte changed."""
+"""A call of edit_file: one piece of text in a file replaced by another, everywhere else not a byte changed.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from mm.tools.document import Document, flatten
 from mm.tools.tool import SHOWN, Action, Result, ToolError
 
 NAME = "edit_file"
-# The largest file that is edited, in lines and characters, and at how many places at once: models edit files of
-# thousands of lines, and all is gone through several times if nothing is found.
+# The largest file that is edited, in lines and characters, and at how many places at once: models edit files
+# of thousands of lines, and all is gone through several times if nothing is found.
 LINES, CHARACTERS, CHANGES = 50_000, 2_000_000, 10_000
 # After this many failures in a row on one file the model is shown all of it, if it is no longer than that.
 FAILURES = 2
@@ -41,8 +42,8 @@ def prepare(arguments, context):
     text, changes = matching.replace(document, match)
     if text == document.text:
         what = "look-alike signs" if match.level == matching.LOOKALIKE else "blanks"
-        raise ToolError(f"[{NAME}: new_string differs from {place.given} in {what} only, and old_string does too. "
-                        f"To change {what} copy old_string exactly.]")
+        raise ToolError(f"[{NAME}: new_string differs from {place.given} in {what} only, "
+                        f"and old_string does too. To change {what} copy old_string exactly.]")
     check()
     files.check_writable(NAME, place)
     after = files.encode(NAME, place, text, decoded)
@@ -69,7 +70,8 @@ def prepare(arguments, context):
 
 
 def _opened(context, place):
-    """The file's bytes, these Decoded, and the Document; ToolError where there is nothing that could be edited."""
+    """The file's bytes, these Decoded, and the Document; ToolError where there is nothing that could be
+    edited."""
     before = files.read(NAME, place)
     if before is None:
         raise ToolError(similar.missing(NAME, place, context.folder, context.cancel))
@@ -109,8 +111,8 @@ def _ambiguous(place, document, old, match):
     other = "blanks"
     if match.level == matching.LOOKALIKE:
         other = f"signs ({_named(document, old, match.spans[0][0])})"
-    return (f"[{NAME}: old_string is not in {place.given}, but with other {other} {count} times, at lines {places}. "
-            "Copy it exactly, with surrounding lines to make it unique.]"), ""
+    return (f"[{NAME}: old_string is not in {place.given}, but with other {other} {count} times, "
+            f"at lines {places}. Copy it exactly, with surrounding lines to make it unique.]"), ""
 
 
 def _named(document, old, start):
@@ -160,7 +162,8 @@ def _listed(items):
 
 
 def _context(document, changes):
-    """The changed lines with three around each, `…` if others lie between; the middle goes if it is too much."""
+    """The changed lines with three around each, `…` if others lie between; the middle goes if it is too much.
+    """
     half, count = CONTEXT_IN_ALL // 2, len(document.lines)
     around = [range(max(first - 1 - CONTEXT, 0), min(last + CONTEXT, count)) for first, last in changes]
     wanted = sorted(set().union(*around))

@@ -27,8 +27,9 @@ _BOMS = ((codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
 # A coding line as in Python and Emacs, XML's declaration, CSS's and HTML's charset; within so many bytes.
 _DECLARED, _DECLARED_WITHIN = re.compile(rb"""(?:coding|charset)["']?[ \t]*[:= ][ \t]*["']?([-\w.]+)"""), 1024
 
-# A file's text as it stands, with its own line ends, and what it takes to make bytes of it again. `known` is false if
-# nothing says what the encoding is: the text is then read as Latin-1, which has a letter for each byte.
+# A file's text as it stands, with its own line ends, and what it takes to make bytes of it again. `known` is
+# false if nothing says what the encoding is: the text is then read as Latin-1, which has a letter for each
+# byte.
 Decoded = namedtuple("Decoded", "text encoding bom known", defaults=(b"", True))
 
 
@@ -77,9 +78,9 @@ def decode(tool_name, place, data: bytes, use: str) -> Decoded:
             return Decoded(text, encoding, bom)
     if b"\0" in data[:BINARY_PROBE]:
         import mimetypes
-        kind = mimetypes.guess_type(place.given)[0]
-        kind = f"{kind}, " if kind else ""
-        raise ToolError(f"[{tool_name}: {place.given} is binary ({kind}{size(len(data))}); use bash to {use}]")
+
+        what = ", ".join(filter(None, (mimetypes.guess_type(place.given)[0], size(len(data)))))
+        raise ToolError(f"[{tool_name}: {place.given} is binary ({what}); use bash to {use}]")
     declared = _DECLARED.search(data, 0, _DECLARED_WITHIN)
     for encoding in ("utf-8", declared and declared.group(1).decode("ascii", "replace").lower()):
         text = _decoded(data, encoding) if encoding else None
@@ -100,8 +101,8 @@ def _decoded(data, encoding):
 def note(place, decoded: Decoded) -> str:
     """The line above a text whose encoding is not what all others are in; "" if there is nothing to say."""
     if not decoded.known:
-        return (f"[the encoding of {place.given} is unknown: read as Latin-1, so letters other than ASCII may be wrong. "
-                f"In bash: {_convert(place)}]\n")
+        return (f"[the encoding of {place.given} is unknown: read as Latin-1, "
+                f"so letters other than ASCII may be wrong. In bash: {_convert(place)}]\n")
     return f"[decoded as {decoded.encoding}]\n" if not decoded.bom and decoded.encoding != "utf-8" else ""
 
 
@@ -117,10 +118,11 @@ def encode(tool_name, place, text: str, like: Decoded) -> bytes:
         return like.bom + text.encode(like.encoding)
     except UnicodeEncodeError as error:
         character = text[error.start]
-        if like.known:
-            raise ToolError(f"[{tool_name}: {place.given} is {like.encoding} and cannot hold {character!r}]") from None
-        raise ToolError(f"[{tool_name}: the encoding of {place.given} is unknown, so {character!r} cannot be written. "
-                        f"Convert it first, in bash: {_convert(place)}]") from None
+        problem = f"{place.given} is {like.encoding} and cannot hold {character!r}"
+        if not like.known:
+            problem = (f"the encoding of {place.given} is unknown, so {character!r} cannot be written. "
+                       f"Convert it first, in bash: {_convert(place)}")
+        raise ToolError(f"[{tool_name}: {problem}]") from None
 
 
 def digest(data: bytes) -> str:
@@ -130,7 +132,8 @@ def digest(data: bytes) -> str:
 
 
 def unchanged(tool_name, place, data: bytes | None) -> None:
-    """Raises ToolError unless the file still holds `data` (None: does not exist), reached by the same links."""
+    """Raises ToolError unless the file still holds `data` (None: does not exist), reached by the same links.
+    """
     if os.path.realpath(place.real) != place.real or read(tool_name, place) != data:
         raise ToolError(f"[{tool_name}: {place.given} changed while waiting for permission. Read it again.]")
 

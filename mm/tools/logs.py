@@ -1,12 +1,13 @@
-"""The folder of this process for outputs that are too long to show, and what becomes of those of earlier ones.
+"""The folder of this process for outputs that are too long to show, and what becomes of those of earlier
+ones.
 
-The folder is made with the first log. A log that no result names is removed by whoever made it; the folder goes at exit
-when it is empty, because the model may read a named log later and the user still later. With each new log the logs of
-processes that are gone are looked through: they are removed after a week, and the oldest of all, this process's own too,
-while together they take more than TOTAL.
+The folder is made with the first log. A log that no result names is removed by whoever made it; the folder
+goes at exit when it is empty, because the model may read a named log later and the user still later. With
+each new log the logs of processes that are gone are looked through: they are removed after a week, and the
+oldest of all, this process's own too, while together they take more than TOTAL.
 
-A folder is known as mm's by its name and by the file `pid` in it, which its process has locked for as long as it lives.
-Only files with mm's names are removed: anything else in it stays, and so does the folder then.
+A folder is known as mm's by its name and by the file `pid` in it, which its process has locked for as long as
+it lives. Only files with mm's names are removed: anything else in it stays, and so does the folder then.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def folder() -> str:
 
 def _new_folder():
     made = tempfile.mkdtemp(prefix=PREFIX)
-    mark = os.open(os.path.join(made, _PID), os.O_WRONLY | os.O_CREAT, 0o600)  # stays open, because it is locked
+    # Stays open, because it is locked.
+    mark = os.open(os.path.join(made, _PID), os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         os.write(mark, b"%d" % os.getpid())
         replacing.lock(mark)
@@ -72,7 +74,8 @@ def close() -> None:
 
 
 def tidy(parent: str, own: str | None = None, total: int = TOTAL) -> None:
-    """Removes, below `parent`, what processes that are gone left long ago, and the oldest logs above `total` bytes.
+    """Removes, below `parent`, what processes that are gone left long ago, and the oldest logs above `total`
+    bytes.
 
     `own` is the folder of this process, whose logs count, too.
     """

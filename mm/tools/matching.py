@@ -1,16 +1,16 @@
 """Finding the text that a model wants replaced, and replacing it without touching anything else. Pure.
 
-Models copy text with other blanks and signs than the file has. These ways of finding it are tried, each only if the one
-before found nothing, and nothing looser, because a similar place is often the wrong one:
+Models copy text with other blanks and signs than the file has. These ways of finding it are tried, each only
+if the one before found nothing, and nothing looser, because a similar place is often the wrong one:
 
     EXACT       as it is
     LOOKALIKE   with straight quotes, hyphens and plain blanks for typographic ones, on either side
     TRAILING    whole lines that are equal but for blanks at their ends
-    BLANKS      whole lines that are equal with every run of blanks as one; empty lines around the text do not count
+    BLANKS      whole lines that are equal with every run of blanks as one; empty lines around do not count
     NUMBERED    as BLANKS, without the column of line numbers that stands before every line
 
-What is found is given in terms of \\n line ends (mm.tools.document). What is replaced is spliced into the file's text, and
-a line that the change leaves as it was keeps its bytes.
+What is found is given in terms of \\n line ends (mm.tools.document). What is replaced is spliced into the
+file's text, and a line that the change leaves as it was keeps its bytes.
 """
 
 from __future__ import annotations
@@ -22,26 +22,28 @@ from mm.tools.document import Document, flatten
 
 EXACT, LOOKALIKE, TRAILING, BLANKS, NUMBERED = "exact", "lookalike", "trailing", "blanks", "numbered"
 
-# Where `old` was found: the level, the spans as (start, end) offsets in Document.flat, the lines of `old` and `new` as
-# they compare with the lines of a span (without what the level ignores around them), and whether the indentation of
-# `new` is that of `old` and has to become the file's.
+# Where `old` was found: the level, the spans as (start, end) offsets in Document.flat, the lines of `old` and
+# `new` as they compare with the lines of a span (without what the level ignores around them), and whether the
+# indentation of `new` is that of `old` and has to become the file's.
 Match = namedtuple("Match", "level spans old new reindents", defaults=(False,))
 
-# One change as it came out: line numbers from 1 in the new text; `last` is `first` - 1 if lines were only removed.
+# One change as it came out: line numbers from 1 in the new text; `last` is `first` - 1 if lines were only
+# removed.
 Change = namedtuple("Change", "first last")
 
-# The lines of the file that are most like a text, from `first` to before `after`, as indexes; `difference` names a sign
-# in them that looks like the one sent, or is "".
+# The lines of the file that are most like a text, from `first` to before `after`, as indexes; `difference`
+# names a sign in them that looks like the one sent, or is "".
 Nearest = namedtuple("Nearest", "first after difference")
 
 # One typographic sign each, and what keyboards and models have for it.
 _PLAIN = str.maketrans({sign: plain for plain, signs in (
     ('"', "\u201c\u201d\u201e\u201f\u2033"), ("'", "\u2018\u2019\u201a\u201b\u2032"),
     ("-", "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"),
-    (" ", "\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000")) for sign in signs})
+    (" ", "\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"),
+) for sign in signs})
 
-# Nearest text is looked for by similarity only in files of so few lines, in so many characters a line, and from so high
-# a ratio on.
+# Nearest text is looked for by similarity only in files of so few lines, in so many characters a line, and
+# from so high a ratio on.
 _COMPARABLE_LINES, _COMPARABLE_CHARACTERS, _LIKE = 5000, 300, 0.6
 # So many places vote at most: a line may stand in all of them.
 _VOTES = 200_000
@@ -128,7 +130,8 @@ def _attempts(old, new):
     if unnumbered and marked:
         yield (NUMBERED, _collapse, *_without_margins(unnumbered, marked), True)
     elif unnumbered and not any(_NUMBER.match(line) for line in new):
-        yield (NUMBERED, _collapse, *_without_margins(unnumbered, new), False)  # written as it is to stand in the file
+        # `new` is written as it is to stand in the file.
+        yield (NUMBERED, _collapse, *_without_margins(unnumbered, new), False)
 
 
 def _whole_lines(text):
@@ -152,9 +155,11 @@ def _without_margins(old, new):
 
 
 def _without_numbers(lines, counting=True):
-    """The lines without the column of numbers that every filled one begins with; None where one has none, or nothing is left.
+    """The lines without the column of numbers that every filled one begins with; None where one has none, or
+    nothing is left.
 
-    `counting`: the numbers must go up by one, which a list of other things with numbers before them rarely does.
+    `counting`: the numbers must go up by one, which a list of other things with numbers before them rarely
+    does.
     """
     found = [_NUMBER.match(line) for line in lines if line.strip()]
     if not found or not all(found):
@@ -172,7 +177,8 @@ def plain(text: str) -> str:
 
 
 def difference(own: str, sent: str) -> str:
-    """Names the first sign of a line of the file that only looks like the one that was sent: `U+201C where you sent "`."""
+    """Names the first sign of a line of the file that only looks like the one that was sent: `U+201C where
+    you sent "`."""
     for mine, yours in zip(own, sent):
         if mine != yours:
             if plain(mine) != plain(yours):
@@ -182,7 +188,8 @@ def difference(own: str, sent: str) -> str:
 
 
 def _keep_own(old, own, new):
-    """`new` with the signs of `own` in the place of those of `old`, where the change leaves them as they were."""
+    """`new` with the signs of `own` in the place of those of `old`, where the change leaves them as they
+    were."""
     words, mine, others = (re.findall(r"\w+|\W", text) for text in (old, own, new))
     if max(len(words), len(others)) > _WORDS:
         return new
@@ -209,7 +216,8 @@ def replace(document: Document, match: Match) -> tuple:
 
 
 def _edits(old, new):
-    """How one list comes out of the other, as difflib's opcodes; what both begin and end with is not searched."""
+    """How one list comes out of the other, as difflib's opcodes; what both begin and end with is not
+    searched."""
     import difflib  # 2 ms, for edits alone
 
     shortest = min(len(old), len(new))
@@ -218,7 +226,8 @@ def _edits(old, new):
     middle_old, middle_new = old[before:len(old) - after], new[before:len(new) - after]
     matcher = difflib.SequenceMatcher(None, middle_old, middle_new, len(middle_new) > _FREQUENT_COUNT)
     edits = [("equal", 0, before, 0, before)]
-    edits += [(tag, i1 + before, i2 + before, j1 + before, j2 + before) for tag, i1, i2, j1, j2 in matcher.get_opcodes()]
+    edits += [(tag, i1 + before, i2 + before, j1 + before, j2 + before)
+              for tag, i1, i2, j1, j2 in matcher.get_opcodes()]
     edits.append(("equal", len(old) - after, len(old), len(new) - after, len(new)))
     return edits
 
@@ -230,7 +239,8 @@ def _changed(edits):
 
 
 def _replacement(document, match, edits, start, end):
-    """What comes in a span's place. Lines that are the same in `old` and `new` stay the file's own, line ends too."""
+    """What comes in a span's place. Lines that are the same in `old` and `new` stay the file's own, line ends
+    too."""
     if not match.new:
         return ""
     own, ends = document.flat[start:end].split("\n"), document.ends_within(start, end) + [""]
@@ -250,8 +260,8 @@ def _replacement(document, match, edits, start, end):
 class _Indents:
     """Turns a line indented as `old` is into one indented as the file is, by the lines that stand in both.
 
-    An indentation that stands in `old` becomes what it is in the file. One that does not is taken from the closest that
-    does, and the rest of it turned from spaces to tabs or back where the file needs that.
+    An indentation that stands in `old` becomes what it is in the file. One that does not is taken from the
+    closest that does, and the rest of it turned from spaces to tabs or back where the file needs that.
     """
 
     def __init__(self, old, own, new):
@@ -323,7 +333,8 @@ def nearest(document: Document, old: str) -> Nearest:
 
 
 def _best_offset(keys, sought):
-    """Where most of the lines stand in their place, by votes, the rarest lines first. A lone bracket has no vote."""
+    """Where most of the lines stand in their place, by votes, the rarest lines first. A lone bracket has no
+    vote."""
     standing = {key: [] for key in sought if sum(map(str.isalnum, key)) > 2}
     for index, key in enumerate(keys):
         if key in standing:
@@ -339,7 +350,8 @@ def _best_offset(keys, sought):
 
 
 def _by_longest_line(keys, sought):
-    """Where the line stands that is most like the longest of those sought, as difflib.get_close_matches has it."""
+    """Where the line stands that is most like the longest of those sought, as difflib.get_close_matches has
+    it."""
     import difflib
 
     longest = max(range(len(sought)), key=lambda index: len(sought[index]))

@@ -1,8 +1,9 @@
-"""A long output: all of it in memory while it is short, else its two ends, and all of it in a log that the result names.
+"""A long output: all of it in memory while it is short, else its two ends, and all of it in a log that the
+result names.
 
-Two threads use an Output: one adds, the turn's looks. The log is written from the moment the memory does not hold
-everything, or when a result has to name it: for most outputs there is none. If it cannot be written (a full disk), the
-two ends are shown all the same.
+Two threads use an Output: one adds, the turn's looks. The log is written from the moment the memory does not
+hold everything, or when a result has to name it: for most outputs there is none. If it cannot be written (a
+full disk), the two ends are shown all the same.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ class Output:
             self._path = None
 
     def shown(self, characters: int) -> str:
-        """As much of it as a result may show, cleaned, with a line about what is left out; "" if there is nothing."""
+        """As much of it as a result may show, cleaned, with a line about what is left out; "" if there is
+        nothing."""
         beginning, end, total, newlines = self._ends()
         if b"\0" in beginning[:BINARY_PROBE]:
             return f"[binary output, {size(total)}; {self.named('it is in {}')}]"
@@ -122,7 +124,8 @@ class Output:
         if tail:
             return "\n".join([shown, self._left_out(head + tail, count, total), *tail])
         if shown != text:
-            return f"{shown}\n[lines over {LINE_LIMIT} characters were cut; {self.named('everything is in {}')}]"
+            log = self.named("everything is in {}")
+            return f"{shown}\n[lines over {LINE_LIMIT} characters were cut; {log}]"
         return shown
 
     def named(self, sentence: str) -> str:
@@ -141,7 +144,8 @@ class Output:
         return f"[… {left} left out; {self.named('everything is in {}, use read_file or grep on it')} …]"
 
     def _ends(self):
-        """(beginning, end, bytes, line ends) of what there is now; the end is None if the beginning is everything."""
+        """(beginning, end, bytes, line ends) of what there is now; the end is None if the beginning is
+        everything."""
         with self._lock:
             if len(self._head) + len(self._tail) == self.size:
                 return bytes(self._head + self._tail), None, self.size, self._newlines

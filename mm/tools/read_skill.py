@@ -19,7 +19,8 @@ CUT = "[… %d more characters%s]"
 CUT_IN_FILE = "; read them with read_file in %s"
 FAILED = '[read_skill: the skill "%s" cannot be read: %s]'
 
-# At most so many files are named, found among so many entries, in the skill's folder and so many levels below it.
+# At most so many files are named, found among so many entries, in the skill's folder and so many levels below
+# it.
 FILES_NAMED, ENTRIES_LOOKED_AT, DEPTH = 30, 2000, 3
 _NOT_LISTED = ("node_modules", "__pycache__")
 
@@ -59,7 +60,8 @@ def _text(skill, context):
     limit = context.shown_limit(SHOWN)
     parts = [body[:limit]] if body else []
     if len(body) > limit:
-        parts.append(CUT % (len(body) - limit, CUT_IN_FILE % one_line(skill.path, 4096) if skill.folder else ""))
+        where = CUT_IN_FILE % one_line(skill.path, 4096) if skill.folder else ""
+        parts.append(CUT % (len(body) - limit, where))
     if skill.folder is not None:
         parts.append(DIRECTORY % one_line(skill.folder, 4096))
         beside = _files(skill)
@@ -69,14 +71,17 @@ def _text(skill, context):
 
 
 def _files(skill):
-    """The names of the files in the skill's folder but its own, relative and sorted; one more than are named at most."""
+    """The names of the files in the skill's folder but its own, relative and sorted; one more than are named
+    at most."""
     found, looked_at = [], 0
     for folder, folders, names in os.walk(skill.folder):
         beneath = os.path.relpath(folder, skill.folder)
         depth = 0 if beneath == os.curdir else beneath.count(os.sep) + 1
         hidden = depth == DEPTH
-        folders[:] = [] if hidden else sorted(name for name in folders if not name.startswith(".") and name not in _NOT_LISTED)
-        paths = (os.path.normpath(os.path.join(beneath, name)) for name in sorted(names) if not name.startswith("."))
+        folders[:] = [] if hidden else sorted(
+            name for name in folders if not name.startswith(".") and name not in _NOT_LISTED)
+        paths = (os.path.normpath(os.path.join(beneath, name))
+                 for name in sorted(names) if not name.startswith("."))
         found += (path for path in paths if os.path.join(skill.folder, path) != skill.path)
         looked_at += len(folders) + len(names)
         if looked_at > ENTRIES_LOOKED_AT or len(found) > FILES_NAMED:

@@ -42,7 +42,8 @@ def prepare(arguments, context):
 
 
 def _refuse_unseen(context, place, before, document):
-    """Raises ToolError where writing would lose what the model does not know of. An empty file has nothing to lose."""
+    """Raises ToolError where writing would lose what the model does not know of. An empty file has nothing to
+    lose."""
     digest = files.digest(before)
     if not before or context.seen.knows_whole(place.real, digest):
         return

@@ -1,18 +1,19 @@
-"""A socket that one thread uses and another can shut at any moment: how a wait for a model server ends at once.
+"""A socket that one thread uses and another can shut at any moment: how a wait for a model server ends at
+once.
 
-The turn's thread connects, sends and reads, and waits in each of these for as long as it takes: there is no time-out by
-default, because a model on a CPU reads a long prompt for minutes. The thread that delivers a cancel does one thing, it
-shuts the socket down, and the waiting thread wakes within a millisecond; the server sees the connection drop. What makes
-this hold in every state:
+The turn's thread connects, sends and reads, and waits in each of these for as long as it takes: there is no
+time-out by default, because a model on a CPU reads a long prompt for minutes. The thread that delivers a
+cancel does one thing, it shuts the socket down, and the waiting thread wakes within a millisecond; the server
+sees the connection drop. What makes this hold in every state:
 
-- The socket is published before it connects, and connecting is a poll, because some systems refuse to shut a socket that
-  is not connected yet.
-- It is shut by the base class's method: `SSLSocket.shutdown` takes the TLS layer away from under the reader. Closing the
-  response or the socket instead wakes nobody, and blocks the thread that cancels as well.
-- The descriptor is kept open until it is no longer published: http.client closes sockets on its own account, and a number
-  that is free is soon another connection's.
-- What the reader gets after a shutdown depends on the state and the Python: an end of file, a reset, an incomplete read.
-  So the Cancel is asked first, whatever came.
+- The socket is published before it connects, and connecting is a poll, because some systems refuse to shut a
+  socket that is not connected yet.
+- It is shut by the base class's method: `SSLSocket.shutdown` takes the TLS layer away from under the reader.
+  Closing the response or the socket instead wakes nobody, and blocks the thread that cancels as well.
+- The descriptor is kept open until it is no longer published: http.client closes sockets by itself, and a
+  number that is free is soon another connection's.
+- What the reader gets after a shutdown depends on the state and the Python: an end of file, a reset, an
+  incomplete read. So the Cancel is asked first, whatever came.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ import time
 
 from mm.cancel import Cancel, Cancelled
 
-# A host that does not answer is given up after this long, each of its addresses. It has nothing to do with the model.
+# A host that does not answer is given up after this long, each of its addresses. It has nothing to do with
+# the model.
 CONNECT_SECONDS = 20
 
 # How often a connect looks at the Cancel where shutting the socket does not wake it.
 _POLL_SECONDS = 0.05
 
-_CONNECTING = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY, getattr(errno, "WSAEWOULDBLOCK", errno.EINPROGRESS)}
+_CONNECTING = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY,
+               getattr(errno, "WSAEWOULDBLOCK", errno.EINPROGRESS)}
 
 
 class CancellableSocket:
@@ -72,7 +75,8 @@ class CancellableSocket:
         self._socket.settimeout(seconds)
 
     def connect(self, host: str, port: int) -> socket.socket:
-        """Tries the host's addresses in turn: a `localhost` is often ::1 first, where no model server listens."""
+        """Tries the host's addresses in turn: a `localhost` is often ::1 first, where no model server
+        listens."""
         failure = OSError(errno.EADDRNOTAVAIL, "no address")
         for family, kind, protocol, _, address in look_up(host, port, self._cancel):
             try:
@@ -89,8 +93,8 @@ class CancellableSocket:
     def send(self, data: bytes) -> None:
         """Sends all, or as much as the server takes before it answers.
 
-        A server that refuses a long request answers without reading it; once its window is full nothing more can be
-        sent, its answer lies there, and a plain `sendall` would wait for minutes.
+        A server that refuses a long request answers without reading it; once its window is full nothing more
+        can be sent, its answer lies there, and a plain `sendall` would wait for minutes.
         """
         sock = self._socket
         rest = memoryview(data)
@@ -111,7 +115,8 @@ class CancellableSocket:
             if self._shut:
                 sock.close()
                 raise Cancelled()
-            self._hold = sock.makefile("rb", buffering=0)  # while this is open, no close() frees the descriptor
+            # While this is open, no close() frees the descriptor.
+            self._hold = sock.makefile("rb", buffering=0)
             self._socket = sock
 
     def _connect(self, sock: socket.socket, address) -> None:
@@ -129,13 +134,15 @@ class CancellableSocket:
         if code:
             raise OSError(code, os.strerror(code))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a host that loses power during a long prompt
+        # For a host that loses power during a long prompt.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_KEEPIDLE"):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
 
 
 def look_up(host: str, port: int, cancel: Cancel, resolve=socket.getaddrinfo) -> list:
-    """The addresses of a host, as socket.getaddrinfo answers them. Raises OSError and Cancelled, whatever the resolver does."""
+    """The addresses of a host, as socket.getaddrinfo answers them. Raises OSError and Cancelled, whatever the
+    resolver does."""
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (socket.gaierror, UnicodeError):
@@ -168,7 +175,8 @@ def _has_settled(sock: socket.socket, seconds: float) -> bool:
         poll = select.poll()
         poll.register(sock, select.POLLOUT)
         return bool(poll.poll(seconds * 1000))
-    _, writable, failed = select.select((), (sock,), (sock,), seconds)  # Windows reports a refusal in the third
+    # Windows reports a refusal in the third.
+    _, writable, failed = select.select((), (sock,), (sock,), seconds)
     return bool(writable or failed)
 
 

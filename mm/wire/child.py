@@ -1,16 +1,19 @@
-"""Programs that mm starts, each in a process group of its own, and the guardian that ends the groups when mm is killed.
+"""Programs that mm starts, each in a process group of its own, and the guardian that ends the groups when mm
+is killed.
 
-A group is *listed* from its start until it is known to be gone, was killed, or was released because it is meant to live
-on (what a finished command left in the background). Only listed groups are ever signalled, and a signal is sent under the
-same lock that takes a group off the list, so no thread can signal what another has just released.
+A group is *listed* from its start until it is known to be gone, was killed, or was released because it is
+meant to live on (what a finished command left in the background). Only listed groups are ever signalled, and
+a signal is sent under the same lock that takes a group off the list, so no thread can signal what another has
+just released.
 
-Group numbers are process ids, and the system uses them again. While any process of a group exists, also a zombie, its
-number is not given to another one. So a group is taken off the list the moment a signal finds nobody there, and when the
-leader has been reaped and yet a process has its number, that is a stranger: the group is gone. After the exit of a
-program its owner calls release() or end(), so that no number stays listed that nobody looks after.
+Group numbers are process ids, and the system uses them again. While any process of a group exists, also a
+zombie, its number is not given to another one. So a group is taken off the list the moment a signal finds
+nobody there, and when the leader has been reaped and yet a process has its number, that is a stranger: the
+group is gone. After the exit of a program its owner calls release() or end(), so that no number stays listed
+that nobody looks after.
 
-Threads: end() has one of its own per group, daemon, until the group is gone or killed. It reaps the leader; any number of
-threads may wait for a Popen. All functions may be called from any thread.
+Threads: end() has one of its own per group, daemon, until the group is gone or killed. It reaps the leader;
+any number of threads may wait for a Popen. All functions may be called from any thread.
 """
 
 from __future__ import annotations
@@ -35,12 +38,14 @@ _starting = 0
 _started = threading.Condition(_lock)
 
 
-def start(argv, cwd=None, env=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) -> Child:
-    """Starts a program in a session and group of its own, listed with the guardian. Raises OSError as Popen does.
+def start(argv, cwd=None, env=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+          stderr=subprocess.DEVNULL) -> Child:
+    """Starts a program in a session and group of its own, listed with the guardian. Raises OSError as Popen
+    does.
 
-    It is found as mm.wire.programs has it, for a session in `cwd`, and its own PATH has no entries that depend on the
-    current folder. It inherits no descriptor but the three given. `stdin` is subprocess.DEVNULL or PIPE; `stderr` may be
-    STDOUT.
+    It is found as mm.wire.programs has it, for a session in `cwd`, and its own PATH has no entries that
+    depend on the current folder. It inherits no descriptor but the three given. `stdin` is subprocess.DEVNULL
+    or PIPE; `stderr` may be STDOUT.
     """
     global _starting
     env = dict(os.environ if env is None else env)
@@ -50,7 +55,8 @@ def start(argv, cwd=None, env=None, stdin=subprocess.DEVNULL, stdout=subprocess.
         _starting += 1
     try:
         system.guard()
-        process = system.popen(argv, stdin, cwd=cwd, env=env, stdout=stdout, stderr=stderr, close_fds=True, **system.options)
+        process = system.popen(argv, stdin, cwd=cwd, env=env, stdout=stdout, stderr=stderr, close_fds=True,
+                               **system.options)
         child = Child(process)
         system.open_gate(process, stdin)
         return child
@@ -67,7 +73,8 @@ def listed() -> set:
 
 
 def end_all() -> None:
-    """At exit: ends every listed group, at once and with KILL where TERM is ignored. Takes less than half a second."""
+    """At exit: ends every listed group, at once and with KILL where TERM is ignored. Takes less than half a
+    second."""
     with _lock:
         _started.wait_for(lambda: not _starting, START_GRACE)
         children = list(_listed.values())
@@ -94,8 +101,8 @@ def ending(code: int) -> str:
 
 
 class Child:
-    """A program and its group. `process` is the Popen, `pid` its number and the group's. Every method may be called at
-    any time, any number of times: on a group that is gone or released they do nothing."""
+    """A program and its group. `process` is the Popen, `pid` its number and the group's. Every method may be
+    called at any time, any number of times: on a group that is gone or released they do nothing."""
 
     def __init__(self, process: subprocess.Popen):
         self.process = process
@@ -149,7 +156,8 @@ class Child:
         return _listed.get(self.pid) is self
 
     def _signal(self, signal: str) -> bool:
-        """Signals the group; returns whether there was one to signal. Takes it off the list where there was none."""
+        """Signals the group; returns whether there was one to signal. Takes it off the list where there was
+        none."""
         with _lock:
             if not self._is_listed():
                 return False

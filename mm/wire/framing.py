@@ -1,8 +1,8 @@
 """Messages on a byte stream: one a line, or behind a Content-Length header. Pure: bytes in, messages out.
 
-A framer is fed what was read, however it was cut, and gives back the complete messages as bytes; `size` is how many bytes it
-keeps of one that is not complete. The work is linear in the bytes fed, whatever the length of a message: pieces are kept in a
-list and only the new one is searched.
+A framer is fed what was read, however it was cut, and gives back the complete messages as bytes; `size` is
+how many bytes it keeps of one that is not complete. The work is linear in the bytes fed, whatever the length
+of a message: pieces are kept in a list and only the new one is searched.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class TooLong(Exception):
 
 
 class LineFramer:
-    """Cuts at \\n; a \\r before it belongs to the line end. Blank lines are skipped. No limit on the length."""
+    """Cuts at \\n; a \\r before it belongs to the line end. Blank lines are skipped. No limit on the length.
+    """
 
     def __init__(self):
         self._pieces = []

@@ -1,7 +1,8 @@
 """What a line of JSON-RPC 2.0 says: a call, a notice, an answer, or nothing that can be understood. Pure.
 
-Strict about JSON, which has no NaN; lenient about the rest where real programs are: a byte order mark, `jsonrpc` missing,
-`params` null, a null id in a request (echoed like any other), and an answer without its null result.
+Strict about JSON, which has no NaN; lenient about the rest where real programs are: a byte order mark,
+`jsonrpc` missing, `params` null, a null id in a request (echoed like any other), and an answer without its
+null result.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ Call = namedtuple("Call", "id method params")
 # A notification.
 Notice = namedtuple("Notice", "method params")
 
-# A response. `error` is None or whatever stood there; `complete` is false where neither a result nor an error stood there.
+# A response. `error` is None or whatever stood there; `complete` is false where neither a result nor an error
+# stood there.
 Answer = namedtuple("Answer", "id result error complete")
 
 
@@ -45,7 +47,8 @@ class RemoteError(RpcError):
 
 
 class Refused(RpcError):
-    """A line that gets an error for an answer: `id` is the line's where it has one that can be trusted, else None."""
+    """A line that gets an error for an answer: `id` is the line's where it has one that can be trusted, else
+    None."""
 
     def __init__(self, code: int, message: str, reason: str, identifier=None):
         super().__init__(code, message, {"error": reason})
@@ -86,7 +89,8 @@ def _call_or_notice(message: dict):
     if "id" not in message:
         return Notice(method, params or {}) if fits else None
     if not fits:
-        raise Refused(INVALID_PARAMS, "Invalid params: params must be an object", "params must be an object", identifier)
+        reason = "params must be an object"
+        raise Refused(INVALID_PARAMS, "Invalid params: " + reason, reason, identifier)
     return Call(identifier, method, params or {})
 
 
@@ -120,7 +124,8 @@ def failure(identifier, code: int, message: str, data=None) -> dict:
 
 
 def result_of(given: Answer):
-    """The result of an answer; raises RemoteError. `"error": null` beside a result is JSON-RPC 1, and no error."""
+    """The result of an answer; raises RemoteError. `"error": null` beside a result is JSON-RPC 1, and no
+    error."""
     error = given.error
     if error is None:
         return given.result
@@ -130,7 +135,8 @@ def result_of(given: Answer):
     if not isinstance(code, int):
         code = INTERNAL_ERROR
     message = error.get("message")
-    raise RemoteError(code, message if message and isinstance(message, str) else WITHOUT_MESSAGE, error.get("data"))
+    said = message if message and isinstance(message, str) else WITHOUT_MESSAGE
+    raise RemoteError(code, said, error.get("data"))
 
 
 def _decode(line: bytes):

@@ -1,19 +1,20 @@
 """JSON-RPC 2.0 with one other program, in both directions over a pair of streams.
 
-Threads. run() reads on one thread, the reader: it serves requests in the order they came, delivers answers, notifications
-and cancels, and *never writes*. What is sent on it (an answer given on the spot, the error for a broken line) goes to the
-outbox, which the writer thread empties; so does an outgoing request, because its caller must stay free to be cancelled.
-Everything else is written by the thread that sends it, and waits as long as the other side does not read. So a side that
-stops reading holds up the turn that writes to it, but nothing keeps a cancel from being delivered.
+Threads. run() reads on one thread, the reader: it serves requests in the order they came, delivers answers,
+notifications and cancels, and *never writes*. What is sent on it (an answer given on the spot, the error for
+a broken line) goes to the outbox, which the writer thread empties; so does an outgoing request, because its
+caller must stay free to be cancelled. Everything else is written by the thread that sends it, and waits as
+long as the other side does not read. So a side that stops reading holds up the turn that writes to it, but
+nothing keeps a cancel from being delivered.
 
 Order. Whoever is about to write empties the outbox first: messages leave in the order they were sent.
 
-Locks. `_writing` is held for one write, `_state` for moments. `_state` may be taken under `_writing`, never the other way
-round, and no callback runs under either.
+Locks. `_writing` is held for one write, `_state` for moments. `_state` may be taken under `_writing`, never
+the other way round, and no callback runs under either.
 
-The end. The input may end while the output still works: then what waits for an answer gets Closed, and answers still go
-out until close(). A failed write closes the peer from whichever thread it happened on; the reader may be blocked in
-read() and not notice, so whoever must act on it registers with on_close().
+The end. The input may end while the output still works: then what waits for an answer gets Closed, and
+answers still go out until close(). A failed write closes the peer from whichever thread it happened on; the
+reader may be blocked in read() and not notice, so whoever must act on it registers with on_close().
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ from mm import log
 from mm.cancel import Cancel, Cancelled
 from mm.wire import messages
 from mm.wire.framing import LINES, TooLong
-from mm.wire.messages import (INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, RemoteError,
-                              RpcError)
+from mm.wire.messages import (INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR,
+                              RemoteError, RpcError)
 
 # What users of a Peer need beside it is found here too.
-__all__ = ["Closed", "Peer", "Request", "RemoteError", "RpcError", "TimedOut", "TooLong", "INTERNAL_ERROR", "INVALID_PARAMS",
-           "INVALID_REQUEST", "METHOD_NOT_FOUND", "PARSE_ERROR"]
+__all__ = ["Closed", "Peer", "Request", "RemoteError", "RpcError", "TimedOut", "TooLong", "INTERNAL_ERROR",
+           "INVALID_PARAMS", "INVALID_REQUEST", "METHOD_NOT_FOUND", "PARSE_ERROR"]
 
-# Bytes in the outbox above which the reader stops reading: a side that sends and never reads must not fill the memory.
+# Bytes in the outbox above which the reader stops reading: a side that sends and never reads must not fill
+# the memory.
 OUTBOX_LIMIT = 1024 * 1024
 
-# Seconds that the reader stands back for the writer, once it has given it something to do. Else an answer would leave up
-# to 5 ms late, when the interpreter takes its lock away from what the reader does next.
+# Seconds that the reader stands back for the writer, once it has given it something to do. Else an answer
+# would leave up to 5 ms late, when the interpreter takes its lock away from what the reader does next.
 HANDOVER = 0.02
 
 TOO_DEEP = "Internal error: the answer is nested too deeply"
@@ -53,8 +55,9 @@ class TimedOut(Exception):
 class Request:
     """A request from the other side, to be answered exactly once, now or later, from any thread.
 
-    `params` is a dict, empty where there were none. `cancel` is cancelled by a `$/cancel_request` for it, and by the
-    connection's close, as long as it is unanswered. Answering never raises because the connection is gone.
+    `params` is a dict, empty where there were none. `cancel` is cancelled by a `$/cancel_request` for it, and
+    by the connection's close, as long as it is unanswered. Answering never raises because the connection is
+    gone.
     """
 
     __slots__ = ("id", "method", "params", "cancel", "_peer")
@@ -77,7 +80,8 @@ class Request:
 
 
 class _Waiting:
-    """An outgoing request until its answer: `done` is set when `answer` is there, or when none will ever come."""
+    """An outgoing request until its answer: `done` is set when `answer` is there, or when none will ever
+    come."""
 
     __slots__ = ("done", "answer")
 
@@ -91,18 +95,19 @@ class Peer:
 
     read() -> bytes            blocks; b"" is the end
     write(bytes)               returns when all is written; OSError when the other side is gone
-    serve(request)             on the reader, for each request, in order; must not block. RpcError becomes the answer,
-                               anything else is a bug and becomes "Internal error"
+    serve(request)             on the reader, for each request, in order; must not block. RpcError becomes the
+                               answer, anything else is a bug and becomes "Internal error"
     notified(method, params)   on the reader, for each notification; params is a dict
     name                       in log lines and in Closed
-    trace(direction, line)     ">" and the bytes sent, with their framing, or "<" and the message received, without; in
-                               the order of the wire, on the thread that writes or reads
-    noise(line)                on the reader, for what is no message and has no id, such as a print that went astray; must not
-                               raise. None: it is answered with an error
+    trace(direction, line)     ">" and the bytes sent, with their framing, or "<" and the message received, without;
+                               in the order of the wire, on the thread that writes or reads
+    noise(line)                on the reader, for what is not a message and has no id, such as a stray print; must
+                               not raise. None: it is answered with an error
     longest                    bytes that a message may have; 0: any number
     """
 
-    def __init__(self, read, write, serve, notified, name="client", trace=None, framing=LINES, noise=None, longest=0):
+    def __init__(self, read, write, serve, notified, name="client", trace=None, framing=LINES, noise=None,
+                 longest=0):
         self._read = read
         self._write = write
         self._serve = serve
@@ -133,8 +138,8 @@ class Peer:
     def run(self) -> None:
         """Reads and serves until the input ends or close(); the calling thread is the reader.
 
-        Afterwards requests of ours end with Closed, but answers still go out: cancel what runs, let it answer, then
-        flush() and close(). Raises TooLong.
+        Afterwards requests of ours end with Closed, but answers still go out: cancel what runs, let it
+        answer, then flush() and close(). Raises TooLong.
         """
         framer = self._framing.framer()
         self._reader = threading.get_ident()
@@ -161,16 +166,19 @@ class Peer:
         return self._closed
 
     def on_close(self, callback):
-        """Runs `callback()` once when the peer closes, on the thread that closes it, at once if that has happened.
+        """Runs `callback()` once when the peer closes, on the thread that closes it, at once if that has
+        happened.
 
         The callback must not block or raise. Returns a registration, as Cancel.on_cancel does.
         """
         return self._on_close.on_cancel(callback)
 
     def close(self) -> None:
-        """Ends everything that waits with Closed and cancels what is being served. Any number of times, from any thread.
+        """Ends everything that waits with Closed and cancels what is being served. Any number of times, from
+        any thread.
 
-        Nothing is written any more; flush() first where the last answers matter. The streams are their owner's to close.
+        Nothing is written any more; flush() first where the last answers matter. The streams are their
+        owner's to close.
         """
         with self._state:
             if self._closed:
@@ -187,7 +195,8 @@ class Peer:
                 log.traceback()  # one callback's bug must not keep the others waiting
 
     def flush(self, timeout: float) -> None:
-        """Waits until every request received has its answer and all is written, at most `timeout` seconds. Not on the reader."""
+        """Waits until every request received has its answer and all is written, at most `timeout` seconds.
+        Not on the reader."""
         with self._state:
             self._changed.wait_for(self._is_quiet, timeout)
 
@@ -209,7 +218,8 @@ class Peer:
         self.send_encoded(self._encode(messages.notice(method, params)))
 
     def send_encoded(self, line: bytes) -> None:
-        """Sends one message that is framed already; returns when it is written, on the reader at once. Raises Closed."""
+        """Sends one message that is framed already; returns when it is written, on the reader at once. Raises
+        Closed."""
         if self._closed:
             raise Closed(self._name)
         if threading.get_ident() == self._reader:
@@ -231,11 +241,11 @@ class Peer:
     def request(self, method: str, params, cancel: Cancel, cancel_notice=messages.cancel_request, limit=None):
         """Asks and waits; returns the result.
 
-        `limit.left()` says how many seconds it may still take, and is asked again when they are over (a cancel.Deadline, or
-        one that moves); None: any time.
-        Raises RemoteError for an error, Closed when the connection is gone, Cancelled and TimedOut. Before the last two the other
-        side is sent `cancel_notice(id)`, a method and its params, unless that is None. Must not be called on the reader, which
-        brings the answer.
+        `limit.left()` says how many seconds it may still take, and is asked again when they are over (a
+        cancel.Deadline, or one that moves); None: any time. Raises RemoteError for an error, Closed when the
+        connection is gone, Cancelled and TimedOut. Before the last two the other side is sent
+        `cancel_notice(id)`, a method and its params, unless that is None. Must not be called on the reader,
+        which brings the answer.
         """
         cancel.check()
         waiting = _Waiting()
@@ -291,7 +301,8 @@ class Peer:
             self._outbox.append(line)
             self._outbox_size += len(line)
             if self._writer is None:
-                self._writer = threading.Thread(target=self._run_writer, name=self._name + " writer", daemon=True)
+                name = self._name + " writer"
+                self._writer = threading.Thread(target=self._run_writer, name=name, daemon=True)
                 self._writer.start()
             self._changed.notify_all()
             if idle and threading.get_ident() == self._reader:
@@ -344,7 +355,8 @@ class Peer:
             if self._noise is not None and refused.id is None:
                 self._noise(line)
                 return
-            self._post(self._encode(messages.failure(refused.id, refused.code, refused.message, refused.data)))
+            failure = messages.failure(refused.id, refused.code, refused.message, refused.data)
+            self._post(self._encode(failure))
         except Exception:
             log.traceback()
         if self._outbox_size > OUTBOX_LIMIT:

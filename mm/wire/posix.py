@@ -1,17 +1,20 @@
-"""Process groups on POSIX, and the guardian: a few lines of sh that outlive mm by a second when there is work to do.
+"""Process groups on POSIX, and the guardian: a few lines of sh that outlive mm by a second when there is work
+to do.
 
-The guardian reads "+937" and "-937" from a pipe whose other end only mm holds. When that end closes, because mm ended or
-was killed, it sends TERM to the groups still on its list, and KILL a second later. It lives in a session of its own, so
-that a signal to mm's group or a closed terminal does not reach it, ignores what can be ignored, holds none of mm's
-streams (a client may wait for them to close), stands in / and knows nothing of mm's environment.
+The guardian reads "+937" and "-937" from a pipe whose other end only mm holds. When that end closes, because
+mm ended or was killed, it sends TERM to the groups still on its list, and KILL a second later. It lives in a
+session of its own, so that a signal to mm's group or a closed terminal does not reach it, ignores what can be
+ignored, holds none of mm's streams (a client may wait for them to close), stands in / and knows nothing of
+mm's environment.
 
 If it is killed, the next write fails and a new one is started and told the whole list.
 
-A program that mm talks to does not begin before it is on the list: it starts as a shell that waits for a line on its stdin
-and then becomes the program, and when mm is killed before it has sent the line, the shell reads the end and that was all. A
-command (stdin is the null device) does not wait, because that would add a millisecond to every tool call: between its
-start and its number's arrival in the pipe lies a moment, far below a millisecond on a machine that is not busy, in which a
-SIGKILL of mm leaves it alone. Programs that start a session of their own escape.
+A program that mm talks to does not begin before it is on the list: it starts as a shell that waits for a line
+on its stdin and then becomes the program, and when mm is killed before it has sent the line, the shell reads
+the end and that was all. A command (stdin is the null device) does not wait, because that would add a
+millisecond to every tool call: between its start and its number's arrival in the pipe lies a moment, far
+below a millisecond on a machine that is not busy, in which a SIGKILL of mm leaves it alone. Programs that
+start a session of their own escape.
 """
 
 from __future__ import annotations
@@ -109,8 +112,9 @@ class Posix:
         theirs, ours = os.pipe()
         try:
             self._guardian = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARDIAN, "mm-guardian"], stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                cwd="/", env={"PATH": "/usr/bin:/bin"}, close_fds=True, start_new_session=True)
+                ["/bin/sh", "-c", _GUARDIAN, "mm-guardian"], stdin=theirs, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL, cwd="/", env={"PATH": "/usr/bin:/bin"}, close_fds=True,
+                start_new_session=True)
         except OSError as error:
             os.close(ours)
             if not self._complained:

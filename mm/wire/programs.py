@@ -1,8 +1,9 @@
 """Finding the programs that mm starts by name. Nothing that a project brings is started because of its name.
 
-A bare name is looked up in the absolute entries of PATH alone: an empty entry, `.` and, on Windows, the current folder
-would be the project itself. A program that lies in the repository around the session's folder, or is a link into it, is
-passed over. A name with a folder in it (`./server`, `~/bin/server`) is a choice of whoever wrote it, and is taken.
+A bare name is looked up in the absolute entries of PATH alone: an empty entry, `.` and, on Windows, the
+current folder would be the project itself. A program that lies in the repository around the session's folder,
+or is a link into it, is passed over. A name with a folder in it (`./server`, `~/bin/server`) is a choice of
+whoever wrote it, and is taken.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def shell(wanted: str, folder: str, environ=os.environ) -> str:
 
 
 def _project(folder, environ):
-    """The repository around `folder`, else `folder`; None if that holds the user's home, with the user's own programs."""
+    """The repository around `folder`, else `folder`; None if that holds the user's home, with the user's own
+    programs."""
     folder, home = os.path.abspath(folder), places.home(environ)
     for project in (safe_files.folders_up_from(folder)[-1], folder):
         if not (home and safe_files.is_inside(project, home)):
@@ -78,7 +80,9 @@ def _project(folder, environ):
 
 
 def _is_part_of(project, path):
-    return project is not None and (safe_files.names_inside(project, path) or safe_files.is_inside(project, path))
+    if project is None:
+        return False
+    return safe_files.names_inside(project, path) or safe_files.is_inside(project, path)
 
 
 def _is_program(path):

@@ -32,10 +32,11 @@ class Reader:
                 _wait([self._descriptor], [])
 
     def heed_signals(self) -> None:
-        """From now on a signal ends the wait for bytes at any moment. On the main thread, where their handlers run.
+        """From now on a signal ends the wait for bytes at any moment. On the main thread, where their
+        handlers run.
 
-        Without it, one that comes between the interpreter's last look for signals and the system's read is not heeded until
-        the next bytes come; on a busy machine that happens once in some hundred times.
+        Without it, one that comes between the interpreter's last look for signals and the system's read is
+        not heeded until the next bytes come; on a busy machine that happens once in some hundred times.
         """
         if self._signals is None and os.name != "nt":  # sockets alone would do there
             import signal

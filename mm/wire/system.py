@@ -5,8 +5,8 @@
     popen(argv, stdin, **more)    starts a program; one with a PIPE for stdin does nothing until open_gate()
     adopt(process)                a program was started: its group is on the guardian's list
     open_gate(process, stdin)     lets it begin
-    signal(pid, signal, reaped)   sends TERMINATE, KILL or PROBE to the group; returns whether there was one. `reaped` says
-                                  that its leader is gone
+    signal(pid, signal, reaped)   sends TERMINATE, KILL or PROBE to the group; returns whether there was one.
+                                  `reaped` says that its leader is gone
     forget(pid)                   takes the group off the guardian's list
     dismiss()                     ends the guardian if its list is empty
 

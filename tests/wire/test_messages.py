@@ -92,7 +92,7 @@ class Answers(unittest.TestCase):
             ({"code": "E", "message": None}, -32603, "an error without a message", None),
             ("boom", -32603, "boom", None),
             ({}, -32603, "an error without a message", None),
-            (False, -32603, "False", None),
+            (False, -32603, "an error without a message", None),
         ):
             with self.subTest(error), self.assertRaises(messages.RemoteError) as caught:
                 messages.result_of(Answer(1, None, error, True))
