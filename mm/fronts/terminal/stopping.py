@@ -6,9 +6,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
+import time
 
 # The terminal closes, the system ends, ^\.
 ENDING = ("SIGHUP", "SIGTERM", "SIGQUIT")
+NOTICED = 0.05  # seconds in which a signal is noticed, unless it came at the wrong moment
 
 
 class Interrupts:
@@ -45,8 +48,25 @@ def heed(redraw) -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _end)
     if hasattr(signal, "SIGTSTP"):
+        _make_readline_notice()
         usual = _attributes()
         signal.signal(signal.SIGTSTP, lambda number, frame: _stop(usual, redraw))
+
+
+def _make_readline_notice() -> None:
+    """Python's readline sleeps on when a signal comes just before it falls asleep. Each signal is followed by one that wakes it:
+    SIGWINCH, which readline takes itself, and which does nothing where there is no readline."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    main = threading.main_thread().ident
+
+    def wake() -> None:
+        while os.read(read, 64):
+            time.sleep(NOTICED)
+            signal.pthread_kill(main, signal.SIGWINCH)
+
+    threading.Thread(target=wake, name="signals", daemon=True).start()
 
 
 def _end(number, _frame) -> None:

@@ -137,23 +137,12 @@ class Terminal:
         """Types a message and sends it."""
         self.type(text + "\r")
 
-    def press(self, key: str, wanted) -> str:
-        """Types a key that sends a signal, and waits as wait_for() does. Python's readline heeds a signal that comes while it echoes
-        what was typed before only with the next key; a person does not notice, and presses it again."""
-        for _ in range(10):
-            self.type(key)
-            try:
-                return self.wait_for(wanted, 1)
-            except AssertionError:
-                pass
-        return self.wait_for(wanted)
-
     # Seeing
 
-    def wait_for(self, wanted, timeout: float = support.DEADLINE) -> str:
+    def wait_for(self, wanted) -> str:
         """Waits until the picture fits the pattern `wanted`, or until `wanted(picture)` is true; returns the picture."""
         fits = wanted if callable(wanted) else lambda picture: re.search(wanted, picture, re.MULTILINE)
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + support.DEADLINE
         while not fits(self.picture.text()):
             left = deadline - time.monotonic()
             if left < 0 or not self._read(left):
@@ -162,10 +151,7 @@ class Terminal:
 
     def idle(self) -> str:
         """Waits until mm asks for a message again, after what was typed last; returns the picture."""
-        return self.wait_for(self.is_idle)
-
-    def is_idle(self, _picture=None) -> bool:
-        return self.raw.endswith(self.prompt) and "\n" in self.raw[self._typed_at:]
+        return self.wait_for(lambda _: self.raw.endswith(self.prompt) and "\n" in self.raw[self._typed_at:])
 
     def _read(self, seconds: float = 0) -> bool:
         if not select.select([self.master], [], [], seconds)[0]:

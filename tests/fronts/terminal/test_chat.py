@@ -100,7 +100,7 @@ class Talking(unittest.TestCase):
         with Terminal("--demo", "think: the first one", env={"HOME": home}) as terminal:
             terminal.idle()
             terminal.enter("/sessions")
-            terminal.wait_for(r"  1\. .* think: the first one \(this one\)")
+            self.assertRegex(terminal.idle(), r"  1\. .* think: the first one \(this one\)")
             terminal.enter("/load 7")
             self.assertIn("usage: /load N", terminal.idle())
             terminal.type("\x04")
@@ -108,7 +108,7 @@ class Talking(unittest.TestCase):
         with ModelServer([{"text": "ok"}]) as server:
             env = with_server(server, HOME=home)
             with Terminal("-c", env=env, cwd=terminal.cwd) as again:
-                again.wait_for(r"^> think: the first one\nI am mm's")
+                self.assertRegex(again.idle(), r"\n> think: the first one\nI am mm's")
                 again.enter("go on")
                 again.idle()
             self.assertEqual(sent(server, 1), ["think: the first one", "go on"])
@@ -210,7 +210,8 @@ class Cancelling(unittest.TestCase):
             for _ in range(3):
                 terminal.type("half a")
                 terminal.wait_for(r"^> half a\Z")
-                terminal.press("\x03", terminal.is_idle)
+                terminal.type("\x03")
+                terminal.idle()
             terminal.enter("think: whole")
             self.assertIn("> think: whole\nI have thought", terminal.idle())
 
@@ -256,7 +257,8 @@ class Breaking(unittest.TestCase):
             terminal.idle()
             terminal.type("think: ab")
             terminal.wait_for(r"^> think: ab\Z")
-            terminal.press("\x1a", r"^stopped")
+            terminal.type("\x1a")
+            terminal.wait_for(r"^stopped")
             terminal.type("\r")
             terminal.wait_for(r"^> think: ab\Z")
             terminal.enter("c")
@@ -265,7 +267,8 @@ class Breaking(unittest.TestCase):
     def test_stopped_and_continued_in_a_turn(self):
         with Terminal("--demo", "slow: 20", command=SHELL) as terminal:
             terminal.wait_for("1 2 3")
-            terminal.press("\x1a", r"^stopped")
+            terminal.type("\x1a")
+            terminal.wait_for(r"^stopped")
             terminal.type("\r")
             self.assertIn("19 20", terminal.idle())
 
