@@ -1,11 +1,12 @@
-"""What a conversation is shortened to, and what is asked for its summary. Pure: lists of messages in, new lists out.
+"""What a conversation is shortened to, and how its summary is asked for. Pure: lists of messages in, new
+lists out.
 
     clear_outputs    step A: old tool outputs make room for a note
     split            step B: the turns older than the last K become a summary
     split_long_turn  step C: of one long turn, the question and the last calls stay
 
-The lists given are never changed, nor the messages in them: what differs is a new message. A cut is made in front of a user or
-an assistant message only, so that a call and its results stay together and history.mend finds nothing to do.
+The given lists and the messages in them are never changed; a message that differs is a new one. Every cut is
+made before a user message or an assistant message, so a call and its results stay together.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from mm.conversation import estimate, history
 from mm.events import FAILED
 from mm.text import cut_middle, fence, folded
 
-# Step A: the newest results stay, short ones are not worth a note, and the rest goes only when it is a good part of the
-# window, because a changed message makes the server read everything behind it again.
+# Step A: the newest results stay, and short ones are not worth a note. The rest goes only if that frees this
+# part of the window, because a changed message makes the server read everything after it again.
 KEPT_OUTPUTS = 6
 SHORT_OUTPUT = 400
 WORTH_CLEARING = 0.15
 CLEARED = "[output of %s left out to save context]"
 NEVER_CLEARED = ("read_skill", "ask_user", "plan")
 
-# Step C: an assistant message with its results is a group; so many of the last ones stay, the most that fit.
+# Step C: a group is an assistant message with its results. This many of the last ones stay, if they fit.
 KEPT_GROUPS = (4, 2, 1)
 
-# A summary may have this part of the window, and it must leave at most this part of the conversation.
+# A summary may take this part of the window, and must shrink the conversation to this part or less.
 LARGEST_SUMMARY = 0.25
 SHRUNK = 0.9
 SUMMARY_WORDS = 600
@@ -52,28 +53,31 @@ TRANSCRIPT_DROPPED = "[%d older messages left out]"
 # How much a transcript shows of one message.
 MESSAGE_SHOWN = 2000
 
-# What mm itself adds to a summary, so that it does not depend on the model's care: a line for each kind of facts.
+# What mm itself adds to a summary, so that it does not depend on the model: one line for each kind of facts.
 CHANGED, READ, SKILLS = "changed", "read", "skills"
-FACTS = {CHANGED: "[files changed: %s]", READ: "[files read: %s]", SKILLS: "[skills in use: %s; read them again if needed]"}
+FACTS = {CHANGED: "[files changed: %s]", READ: "[files read: %s]", SKILLS: "[skills in use: %s; read them "
+                                                                           "again if needed]"}
 _FACT_OF_TOOL = {"write_file": (CHANGED, "path"), "edit_file": (CHANGED, "path"), "read_file": (READ, "path"),
                  "read_skill": (SKILLS, "name")}
 PLAN = "[the plan:]\n%s"
 # The newest names of each kind are listed.
 NAMES_LISTED = 40
 
-# `summarised` is what the summary stands for, `kept` what stays behind it.
-Plan = namedtuple("Plan", "summarised kept")
+# `summarised` is what the summary stands for, `kept` what stays after it.
+Cut = namedtuple("Cut", "summarised kept")
 
-# Thoughts in the text: from an opening tag to the closing one or to the end; or, where the template opened them, up to a
-# closing tag that has its line to itself.
-_THOUGHTS = re.compile(r"\A\s*<think>(?:.*?</think>|.*)|\A(?:(?!<think>).)*?^</think>[ \t]*$", re.DOTALL | re.MULTILINE)
+# Reasoning in the text: from an opening tag to the closing one or to the end; or, if the template opened it,
+# up to a closing tag on a line of its own.
+_THOUGHTS = re.compile(r"\A\s*<think>(?:.*?</think>|.*)|\A(?:(?!<think>).)*?^</think>[ \t]*$",
+                       re.DOTALL | re.MULTILINE)
 
 
 def clear_outputs(messages: list) -> list:
-    """The messages with the old long tool outputs replaced by CLEARED; the same list where there is none."""
+    """The messages with the old long tool outputs replaced by CLEARED; the same list if there is none."""
     results = [position for position, message in enumerate(messages) if message["role"] == "tool"]
     old = [position for position in results[:-KEPT_OUTPUTS]
-           if len(messages[position]["content"]) > SHORT_OUTPUT and messages[position]["name"] not in NEVER_CLEARED]
+           if len(messages[position]["content"]) > SHORT_OUTPUT
+           and messages[position]["name"] not in NEVER_CLEARED]
     if not old:
         return messages
     cleared = list(messages)
@@ -84,44 +88,45 @@ def clear_outputs(messages: list) -> list:
 
 
 def turn_starts(messages: list) -> list:
-    """The positions of the questions: what a user said, not a summary and not a note of mm's to the model."""
+    """The positions of the questions: what a user said, without summaries and mm's own notes."""
     return [position for position, message in enumerate(messages)
             if message["role"] == "user" and message.get("kind") not in history.MADE_BY_MM]
 
 
 def split(messages: list, keep_turns: int):
-    """Step B: the Plan that keeps the last `keep_turns` turns; None where no turn is older."""
+    """Step B: the Cut that keeps the last `keep_turns` turns; None if no turn is older."""
     starts = turn_starts(messages)
     if len(starts) <= keep_turns:
         return None
-    cut = starts[-keep_turns] if keep_turns else len(messages)
-    return Plan(messages[:cut], messages[cut:])
+    position = starts[-keep_turns] if keep_turns else len(messages)
+    return Cut(messages[:position], messages[position:])
 
 
 def split_long_turn(messages: list, keep_groups: int):
-    """Step C: the Plan that keeps the last turn's question and its last groups; None where the turn has no more."""
+    """Step C: the Cut that keeps the last turn's question and its last groups; None if the turn has no
+    more.
+    """
     starts = turn_starts(messages)
     if not starts:
         return None
-    groups = [position for position in range(starts[-1], len(messages)) if messages[position]["role"] == "assistant"]
+    groups = [position for position in range(starts[-1], len(messages))
+              if messages[position]["role"] == "assistant"]
     if len(groups) <= keep_groups:
         return None
-    cut = groups[-keep_groups]
-    return Plan(messages[:cut], [messages[starts[-1]]] + messages[cut:])
+    position = groups[-keep_groups]
+    return Cut(messages[:position], [messages[starts[-1]]] + messages[position:])
 
 
-def plans(messages: list, keep_turns: int):
-    """The Plans that an automatic compaction may choose from, those that keep most first.
-
-    Fewer than `keep_turns` turns are kept only by the later ones; the last turn, which is still going on, always is.
-    """
+def cuts(messages: list, keep_turns: int):
+    """The Cuts that an automatic compaction may choose from. The first ones keep most: `keep_turns` turns,
+    then fewer. All keep something of the last turn, which is still going on."""
     candidates = [split(messages, turns) for turns in range(max(keep_turns, 1), 0, -1)]
     candidates += [split_long_turn(messages, groups) for groups in KEPT_GROUPS]
-    return [plan for plan in candidates if plan]
+    return [cut for cut in candidates if cut]
 
 
 def instructions(has_summary: bool, words: int = SUMMARY_WORDS) -> str:
-    """What asks for the summary: the last user message of a request that holds the conversation."""
+    """The last user message of a request for a summary."""
     text = INSTRUCTIONS.format(words=words)
     return text + "\n" + UPDATE if has_summary else text
 
@@ -131,7 +136,7 @@ def has_summary(messages: list) -> bool:
 
 
 def request(system: str, messages: list, text: str) -> list:
-    """The wire messages of the request for a summary: what the server has read already, and `text` behind it."""
+    """The wire messages of the request for a summary: what the server has read already, then `text`."""
     wire = history.to_wire(system, messages)
     if wire[-1]["role"] == "user":
         return wire[:-1] + [history.joined(wire[-1], text)]
@@ -139,7 +144,7 @@ def request(system: str, messages: list, text: str) -> list:
 
 
 def transcript_request(messages: list, text: str, limit: int) -> list:
-    """A fresh request for the summary that needs at most about `limit` tokens (0: any number), without tools.
+    """A fresh request for the summary, without tools, of at most about `limit` tokens; 0: any number.
 
     Each message is cut, and the oldest turns are left out until it fits; an earlier summary stays.
     """
@@ -149,13 +154,15 @@ def transcript_request(messages: list, text: str, limit: int) -> list:
     taken = sum(map(estimate.tokens, [TRANSCRIPT_SYSTEM, text, TRANSCRIPT_HEAD, TRANSCRIPT_DROPPED, *pinned]))
     first = _first_that_fits(entries, limit - taken) if limit else 0
     dropped = [TRANSCRIPT_DROPPED % first] if first else []
-    told = fence("\n".join(pinned + dropped + entries[first:]))
+    shown = fence("\n".join(pinned + dropped + entries[first:]))
     return [{"role": "system", "content": TRANSCRIPT_SYSTEM},
-            {"role": "user", "content": "%s\n%s\n\n%s" % (TRANSCRIPT_HEAD, told, text)}]
+            {"role": "user", "content": "%s\n%s\n\n%s" % (TRANSCRIPT_HEAD, shown, text)}]
 
 
 def _first_that_fits(entries: list, room: float) -> int:
-    """Where to begin so that the entries from there on need at most `room` tokens: at a question where that is possible."""
+    """Where to begin so that the entries from there on need at most `room` tokens; at a question if
+    possible.
+    """
     first = len(entries)
     for entry in reversed(entries):
         room -= estimate.tokens(entry) + 1
@@ -171,8 +178,9 @@ def _entry(message: dict) -> str:
     """One message as lines of a transcript."""
     if message["role"] == "tool":
         return "tool %s: %s" % (message["name"], cut_middle(message["content"], MESSAGE_SHOWN))
-    role = "summary" if history.is_summary(message) else message["role"]
-    text = message["content"] if role == "summary" else cut_middle(message["content"], MESSAGE_SHOWN)
+    role = message["kind"] if message.get("kind") in history.MADE_BY_MM else message["role"]
+    text = message["content"] if history.is_summary(message) else cut_middle(message["content"],
+                                                                             MESSAGE_SHOWN)
     lines = ["%s: %s" % (role, text)] if text else []
     lines += ["%s calls %s %s" % (role, call["name"], cut_middle(call["arguments"], MESSAGE_SHOWN))
               for call in message.get("calls") or ()]
@@ -180,20 +188,26 @@ def _entry(message: dict) -> str:
 
 
 def cleaned(text: str) -> str:
-    """What the model answered, without thoughts that leaked into it."""
+    """What the model answered, without reasoning in the text."""
     return _THOUGHTS.sub("", text).strip()
 
 
 def summary_message(text: str, summarised: list, plan: str = "") -> dict:
-    """The message that stands for `summarised`: the model's summary, and what mm knows itself; `plan` is the plan's text."""
+    """The message that stands for `summarised`: the model's summary, and what mm knows itself; `plan` is the
+    plan's text.
+    """
     known = facts(summarised)
-    lines = [FACTS[kind] % ", ".join(map(folded, names)) for kind, names in known.items()] + ([PLAN % plan] if plan else [])
-    message = dict(history.user_message("\n\n".join(filter(None, (text, "\n".join(lines))))), kind=history.SUMMARY)
+    lines = [FACTS[kind] % ", ".join(map(folded, names)) for kind,
+             names in known.items()] + ([PLAN % plan] if plan else [])
+    message = dict(history.user_message("\n\n".join(filter(None, (text, "\n".join(lines))))),
+                   kind=history.SUMMARY)
     return dict(message, facts=known) if known else message
 
 
 def facts(messages: list) -> dict:
-    """{kind: names, the newest last} of what was done, without kinds that have none; what earlier summaries knew, too."""
+    """{kind: names, the newest last} of what was done, without kinds that have none; what earlier summaries
+    knew, too.
+    """
     found = {kind: {} for kind in FACTS}  # dicts as ordered sets
     calls = {}
     for message in messages:
@@ -215,7 +229,8 @@ def _facts_of_summary(message: dict):
     known = message.get("facts") if history.is_summary(message) else None
     for kind in FACTS:
         names = known.get(kind) if isinstance(known, dict) else None
-        yield from ((kind, name) for name in names if isinstance(name, str)) if isinstance(names, list) else ()
+        yield from ((kind, name) for name in names if isinstance(name, str)) if isinstance(names,
+                                                                                           list) else ()
 
 
 def _succeeded(message: dict) -> bool:

@@ -2,16 +2,16 @@
 
 A message is a plain dict, the same in memory, in the session file and here:
 
-    {"role": "user", "content": text, "kind": "summary" or "note"?, "facts": of a summary, as compaction knows them?}
+    {"role": "user", "content": text, "kind": "summary" or "note"?, "facts": of a summary, from compaction?}
     {"role": "assistant", "content": text, "kind": "note"?, "reasoning": text?, "reasoningField": name?,
      "calls": [{"ref", "name", "arguments"}]?}
     {"role": "tool", "call": ref, "name": tool, "content": output, "status": "completed" or "failed"?,
      and if sessions are kept: "diff", "prose", "title", "toolKind"}
 
-`ref` is the contract's call identifier ("call_1"); `arguments` is always the text of a JSON object, because servers refuse
-every later request that holds anything else. A message of kind "summary" stands for those that a compaction took away;
-one of kind "note" is mm's own, which neither the user nor the model has written.
-The server's own shape exists only in what `to_wire` returns.
+`ref` is the contract's call identifier ("call_1"). `arguments` is always the text of a JSON object: servers
+refuse every later request that holds anything else. A message of kind "summary" stands for those that a
+compaction took away; one of kind "note" comes from mm, neither from the user nor from the model. The server's
+own shape exists only in what `to_wire` returns.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from __future__ import annotations
 from mm.events import FAILED
 
 INTERRUPTED = "[no result: the turn was interrupted]"
-# Stands for an answer that was cut before its first word: many chat templates refuse two user messages in a row.
+# Stands for an answer that was cut before its first word: many chat templates refuse two user messages in a
+# row.
 NOTHING_SAID = "[cut]"
 
-# The fields in which servers send reasoning and take it back. The first is meant where a message names none.
+# The fields in which servers send reasoning and take it back. A message that names none means the first.
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 SUMMARY, NOTE = MADE_BY_MM = ("summary", "note")
-# How a summary is put to the model: what it is, and where it ends.
+# What the model reads before and after a summary.
 SUMMARY_HEAD = "[summary of the conversation so far]"
 SUMMARY_END = "[end of the summary]"
 
@@ -46,8 +47,9 @@ def nothing_said(reasoning: str = "", field: str = "") -> dict:
 
 
 def assistant_message(text: str, reasoning: str = "", calls: list = (), field: str = "") -> dict:
-    """`calls`: [{"ref", "name", "arguments"}], each `arguments` the text of a JSON object (call_arguments). `field`: where the server sent
-    the reasoning; "" where it has none for it."""
+    """`calls`: [{"ref", "name", "arguments"}]. `field`: where the server sent the reasoning, "" if it has no
+    field.
+    """
     message = {"role": "assistant", "content": text}
     if reasoning:
         message["reasoning"] = reasoning
@@ -59,39 +61,40 @@ def assistant_message(text: str, reasoning: str = "", calls: list = (), field: s
 
 
 def tool_message(ref: str, name: str, output: str, **shown) -> dict:
-    """`shown`: what is known beside the text: "status", "diff" ({"path", "old", "new"}), "prose", "title" and "toolKind" as the
-    call was announced; None is left out."""
+    """`shown`: what is known beside the text: "status", "diff" ({"path", "old", "new"}), "prose", and "title"
+    and "toolKind" as the call was announced. What is None or empty is left out."""
     message = {"role": "tool", "call": ref, "name": name, "content": output}
     message.update((key, value) for key, value in shown.items() if value)
     return message
 
 
-def mend(messages: list) -> list:
-    """The messages a server accepts: each call has exactly one result, right behind its message and in order.
+def repaired(messages: list) -> list:
+    """The messages as a server accepts them: each call has exactly one result, right after its message and in
+    order.
 
-    A missing result becomes INTERRUPTED, a stray one is dropped, and so is an assistant message that says and calls
-    nothing. mend(mend(x)) == mend(x).
+    A missing result becomes INTERRUPTED. A result without a call is dropped, and so is an assistant message
+    that says and calls nothing. repaired(repaired(x)) == repaired(x).
     """
-    mended, position = [], 0
+    result, position = [], 0
     while position < len(messages):
         message = messages[position]
         position += 1
         if message["role"] == "tool":
             continue
         if message["role"] != "assistant":
-            mended.append(message)
+            result.append(message)
             continue
         calls = message.get("calls") or ()
         if not calls and not message["content"]:
             continue
-        results = {}
+        outputs = {}
         while position < len(messages) and messages[position]["role"] == "tool":
-            results.setdefault(messages[position]["call"], messages[position])
+            outputs.setdefault(messages[position]["call"], messages[position])
             position += 1
-        mended.append(message)
+        result.append(message)
         for call in calls:
-            mended.append(results.get(call["ref"]) or tool_message(call["ref"], call["name"], INTERRUPTED))
-    return mended
+            result.append(outputs.get(call["ref"]) or tool_message(call["ref"], call["name"], INTERRUPTED))
+    return result
 
 
 def close_calls(messages: list, text: str) -> None:
@@ -108,20 +111,21 @@ def close_calls(messages: list, text: str) -> None:
 
 
 def drop_unanswered(messages: list) -> None:
-    """Removes the user messages at the end, in place: questions and notes that got no answer at all. A summary stays."""
+    """Removes the questions and notes at the end that got no answer at all, in place. A summary stays."""
     while messages and messages[-1]["role"] == "user" and not is_summary(messages[-1]):
         messages.pop()
 
 
 def to_wire(system: str, messages: list) -> list:
-    """The `messages` of a chat-completions request: the system prompt, then the mended conversation.
+    """The `messages` of a chat-completions request: the system prompt, then the repaired conversation.
 
-    A summary and the user message behind it go out as one, because many chat templates refuse two user messages in a row.
-    No request ever ends with the summary alone, so this changes no message that an earlier request has sent.
+    A summary and the user message after it go out as one, because many chat templates refuse two user
+    messages in a row. No request ever ends with the summary alone, so this changes no message that an earlier
+    request has sent.
     """
     wire = [{"role": "system", "content": system}]
     after_summary = False
-    for message in mend(messages):
+    for message in repaired(messages):
         if after_summary and message["role"] == "user":
             wire[-1] = joined(wire[-1], _to_wire(message)["content"])
         else:
@@ -139,13 +143,14 @@ def is_note(message: dict) -> bool:
 
 
 def joined(wire_message: dict, text: str) -> dict:
-    """A user message of the wire with `text` behind it."""
+    """A user message of the wire with `text` added at its end."""
     return dict(wire_message, content=wire_message["content"] + "\n\n" + text)
 
 
 def _to_wire(message: dict) -> dict:
     if message["role"] == "tool":
-        return {"role": "tool", "tool_call_id": message["call"], "name": message["name"], "content": message["content"]}
+        return {"role": "tool", "tool_call_id": message["call"], "name": message["name"],
+                "content": message["content"]}
     if is_summary(message):
         return {"role": "user", "content": "%s\n%s\n%s" % (SUMMARY_HEAD, message["content"], SUMMARY_END)}
     wire = {"role": message["role"], "content": message["content"]}
@@ -154,7 +159,8 @@ def _to_wire(message: dict) -> dict:
         wire[field if field in REASONING_FIELDS else REASONING_FIELDS[0]] = message["reasoning"]
     if message.get("calls"):
         wire["tool_calls"] = [
-            {"id": call["ref"], "type": "function", "function": {"name": call["name"], "arguments": call["arguments"]}}
+            {"id": call["ref"], "type": "function",
+             "function": {"name": call["name"], "arguments": call["arguments"]}}
             for call in message["calls"]
         ]
     return wire

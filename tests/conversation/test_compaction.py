@@ -8,8 +8,8 @@ import json
 import unittest
 
 from mm.conversation import compaction, estimate, history
-from mm.conversation.compaction import clear_outputs, facts, plans, split, split_long_turn, summary_message
-from mm.conversation.history import assistant_message, mend, tool_message, user_message
+from mm.conversation.compaction import clear_outputs, cuts, facts, split, split_long_turn, summary_message
+from mm.conversation.history import assistant_message, repaired, tool_message, user_message
 
 LONG = "o" * 401
 
@@ -40,7 +40,7 @@ class ClearOutputs(unittest.TestCase):
         before = copy.deepcopy(messages)
         result = clear_outputs(messages)
         self.assertEqual(messages, before, "the messages given are not touched")
-        self.assertEqual(mend(result), result)
+        self.assertEqual(repaired(result), result)
         return [place for place, (old, new) in enumerate(zip(messages, result)) if old is not new]
 
     def test_the_last_six_stay(self):
@@ -75,7 +75,7 @@ class Split(unittest.TestCase):
         for keep, cut in self.CUTS.items():
             with self.subTest(keep):
                 plan = split(self.TALK, keep)
-                self.assertEqual(plan, cut and compaction.Plan(self.TALK[:cut], self.TALK[cut:]))
+                self.assertEqual(plan, cut and compaction.Cut(self.TALK[:cut], self.TALK[cut:]))
 
     def test_a_summary_is_no_turn(self):
         self.assertIsNone(split([SUMMARY, user("1"), says()], 1))
@@ -98,11 +98,11 @@ class Split(unittest.TestCase):
 
     def test_the_plans_keep_less_and_less_and_never_lose_the_last_question(self):
         messages = [user("1"), says(), user("2"), says(), user("3")] + groups(6)
-        found = plans(messages, 2)
+        found = cuts(messages, 2)
         sizes = [estimate.of_messages(plan.kept) for plan in found]
         self.assertEqual(sizes, sorted(sizes, reverse=True))
         self.assertEqual(len(found), 5)
-        for plan in found + plans(messages, 0):
+        for plan in found + cuts(messages, 0):
             self.assertIn(messages[4], plan.kept)
 
     def test_no_cut_parts_a_call_from_its_result(self):
@@ -115,9 +115,9 @@ class Split(unittest.TestCase):
                     number += 1
                     messages += group(number)
                 messages += [says()] * (messages[-1]["role"] == "user" or chance.randrange(2))
-            for plan in plans(messages, chance.randrange(4)):
+            for plan in cuts(messages, chance.randrange(4)):
                 shorter = [summary_message("short", plan.summarised)] + plan.kept
-                self.assertEqual(mend(shorter), shorter)
+                self.assertEqual(repaired(shorter), shorter)
                 roles = [message["role"] for message in history.to_wire("s", shorter)]
                 self.assertNotIn(("user", "user"), list(zip(roles, roles[1:])))
 

@@ -8,7 +8,7 @@ import random
 import unittest
 
 from mm.conversation import history
-from mm.conversation.history import INTERRUPTED, assistant_message, mend, tool_message, user_message
+from mm.conversation.history import INTERRUPTED, assistant_message, repaired, tool_message, user_message
 from mm.model.answer import REASONING
 
 
@@ -43,7 +43,7 @@ class Mend(unittest.TestCase):
         for name, (messages, mended) in MENDED.items():
             with self.subTest(name):
                 before = copy.deepcopy(messages)
-                self.assertEqual(mend(messages), mended)
+                self.assertEqual(repaired(messages), mended)
                 self.assertEqual(messages, before, "the stored messages are not touched")
 
     def test_mending_twice_changes_nothing(self):
@@ -52,8 +52,8 @@ class Mend(unittest.TestCase):
             tool_message("call_%d" % number, "bash", "out") for number in (1, 2, 3)]
         for _ in range(500):
             messages = [chance.choice(choices) for _ in range(chance.randrange(12))]
-            once = mend(messages)
-            self.assertEqual(mend(once), once)
+            once = repaired(messages)
+            self.assertEqual(repaired(once), once)
 
 
 class CloseCalls(unittest.TestCase):

@@ -12,7 +12,7 @@ from mm.config import config
 from mm.cancel import Cancel, Cancelled
 from mm.conversation import compaction, estimate, history
 from mm.conversation.history import assistant_message, tool_message, user_message
-from mm.engine import compact
+from mm.engine import compact, summary
 from mm.engine.process import Process
 from mm.errors import UserError
 from mm.events import WindowUse
@@ -157,12 +157,12 @@ class Compact(unittest.TestCase):
     # The second request
 
     FIRST_TRIES = {
-        compact.TOOL_CALL: CALL,
-        compact.NO_SUMMARY: [{"text": "<think>hm"}],
-        compact.CUT: [{"text": "Goal"}, {"finish": "length"}],
-        compact.TOO_LONG: [{"text": LONG}, {"hang": True}],
-        compact.REPEATED: [{"text": "Goal: the same words again and again. " * 60}, {"hang": True}],
-        compact.THOUGHT_TOO_LONG: [{"thought": ["t" * 8000] * 4}, {"hang": True}],
+        summary.TOOL_CALL: CALL,
+        summary.NO_SUMMARY: [{"text": "<think>hm"}],
+        summary.CUT: [{"text": "Goal"}, {"finish": "length"}],
+        summary.TOO_LONG: [{"text": LONG}, {"hang": True}],
+        summary.REPEATED: [{"text": "Goal: the same words again and again. " * 60}, {"hang": True}],
+        summary.THOUGHT_TOO_LONG: [{"thought": ["t" * 8000] * 4}, {"hang": True}],
         "refused the request (400): no": [{"status": 400, "body": "no"}],
         "closed the connection": [{"text": "Goa"}, {"drop": True}],
     }
@@ -182,7 +182,7 @@ class Compact(unittest.TestCase):
 
     def test_a_second_failure_is_told_and_there_is_no_third_try(self):
         with ModelServer(CALL, [{"text": ""}, {"thought": "hm"}], GOOD) as server:
-            self.assert_failed(server, talk(5), compact.NO_SUMMARY)
+            self.assert_failed(server, talk(5), summary.NO_SUMMARY)
             self.assertEqual(len(server.requests), 2)
 
     def test_the_words_of_the_server_are_the_explanation(self):
@@ -267,7 +267,7 @@ class Compact(unittest.TestCase):
             outcome = self.compactor(server, messages, self.window_at(messages, 0.9)).check()
             [request] = server.wait_requests(1)
         self.assert_summarised(outcome, [messages[2]] + messages[-8:])
-        self.assertEqual(history.mend(self.session.messages), self.session.messages)
+        self.assertEqual(history.repaired(self.session.messages), self.session.messages)
         self.assertEqual(request.body["messages"][:-1], history.to_wire(self.session.prepared.system, messages))
 
     def test_a_summary_that_fails_still_leaves_old_outputs_out(self):
@@ -282,7 +282,7 @@ class Compact(unittest.TestCase):
         window = self.window_at(messages, 0.95)
         with ModelServer(CALL) as server:
             compactor = self.compactor(server, messages, window)
-            failed = "[compact: failed, history kept: %s]" % compact.TOOL_CALL
+            failed = "[compact: failed, history kept: %s]" % summary.TOOL_CALL
             self.assertEqual(compactor.check(), compact.Outcome(failed))
             stop = "⚠️ the conversation no longer fits the context window (%d/%d tokens). Use /new or /compact." % (self.used(), window)
             self.assertEqual(compactor.check(), compact.Outcome(failed, False, stop))

@@ -7,7 +7,7 @@ import re
 import unittest
 
 from mm.conversation import compaction, estimate, history
-from mm.engine import compact
+from mm.engine import compact, summary
 from mm.engine.second_tries import REFUSED_AS_TOO_LONG
 from mm.model import probe, window
 from tests import support
@@ -25,7 +25,7 @@ class ThePage(unittest.TestCase):
             compact.NOTHING % (0, 0), compact.CLEARED.replace("%d", "N"), compact.FAILED % "<explanation>",
             REFUSED_AS_TOO_LONG.end % ("<used>", "<window>"), compaction.CLEARED % "<tool>", window.UNKNOWN,
             *(text.replace("%d", "N").replace("%s", "<command>") for text in (window.SMALL, window.TRUNCATED)), history.SUMMARY_HEAD, history.SUMMARY_END, compaction.NOT_SMALLER,
-            compact.NO_SUMMARY, compact.TOOL_CALL, compact.TOO_LONG, compact.CUT, compact.THOUGHT_TOO_LONG, compact.NOTHING_LEFT,
+            summary.NO_SUMMARY, summary.TOOL_CALL, summary.TOO_LONG, summary.CUT, summary.THOUGHT_TOO_LONG, compact.NOTHING_LEFT,
         ] + [form % "…" for form in compaction.FACTS.values()]
         for text in texts:
             text = text.replace("0 message(s), no turn older than the last 0", "N message(s), no turn older than the last K")
@@ -42,9 +42,9 @@ class ThePage(unittest.TestCase):
                 "the last %d calls and their results, or %d or %d" % compaction.KEPT_GROUPS,
                 "more than %d %% of the window" % (100 * compaction.LARGEST_SUMMARY),
                 "cut to {:,} characters".format(compaction.MESSAGE_SHOWN),
-                "At most %d words (a word for %d tokens" % (compaction.SUMMARY_WORDS, compact.WINDOW_A_WORD),
+                "At most %d words (a word for %d tokens" % (compaction.SUMMARY_WORDS, summary.WINDOW_A_WORD),
                 "at most %d %% of the tokens" % (100 * compaction.SHRUNK), "after two failed attempts",
-                "aiming at %d %% of" % (100 * compact.AFTER_REFUSAL), "{:,} tokens where".format(compact.SUSPICIOUS_TOKENS)):
+                "aiming at %d %% of" % (100 * summary.AFTER_REFUSAL), "{:,} tokens where".format(compact.SUSPICIOUS_TOKENS)):
             with self.subTest(sentence):
                 self.assertIn(sentence, self.page)
         self.assertEqual((compact.FAILURES, compact.SUSPICIOUS), (2, 0.5))
