@@ -23,7 +23,7 @@ WHOLE = NUMBERS + [1.5]
 FLAGS = [0, 1, "true", None, [], {}]
 VALUES = {
     "model.url": ("http://127.0.0.1:8080/v1",
-                  TEXTS + ["ftp://h/v1", "http://h", "http:///v1", "http://u:p@h/v1", "http://h/v1?x=1", "http://h/v1#x",
+                  TEXTS + ["ftp://h/v1", "http://h/v1/models", "http:///v1", "http://u:p@h/v1", "http://h/v1?x=1", "http://h/v1#x",
                            "http://h:99999/v1", "http://h/v1\n", "http://h /v1"]),
     "model.name": ("qwen", TEXTS + ["x" * 501]),
     "model.apiKey": ("sk-1", TEXTS + ["a\nb", "a\n", " a", "schlüssel €"]),
@@ -104,7 +104,7 @@ BROKEN = (
     ("{\"model.url\": \"http://h/v1\"}", "which is written nested: {\"model\": {\"url\": …"),
     ("{\"zzzzzz\": 1}", "unknown key \"zzzzzz\"; allowed:"),
     ("{\"\\u001b[31m\\nx\": 1}", "\\u001b[31m\\nx"),
-    ("{\"model\": {\"url\": \"http://localhost:8080\"}}", "did you mean \"http://localhost:8080/v1\"?"),
+    ("{\"model\": {\"url\": \"localhost:8080\"}}", "did you mean \"http://localhost:8080\"?"),
     ("{\"model\": {\"url\": \"localhost:8080/v1/chat/completions\"}}", "did you mean \"http://localhost:8080/v1\"?"),
 )
 
@@ -280,11 +280,11 @@ class Layers(unittest.TestCase):
 
     def test_wrong_variables_and_options_name_themselves(self):
         for environ, overrides, named in (
-            ({"MM_URL": "nonsense"}, {}, "MM_URL: model.url: got \"nonsense\", allowed: a base URL ending in /v1"),
-            ({"MM_YOLO": "perhaps"}, {}, "MM_YOLO: yolo: got \"perhaps\", allowed: 1, true"),
-            ({}, {"model.url": "http://h"}, "--url: model.url: got \"http://h\""),
-            ({}, {"model.name": ""}, "--model: model.name: got \"\""),
-            ({"MM_API_KEY": "a\nb"}, {}, "MM_API_KEY: model.apiKey: got text that does not fit"),
+            ({"MM_URL": "nonsense"}, {}, "MM_URL: got \"nonsense\", allowed: a base URL such as"),
+            ({"MM_YOLO": "perhaps"}, {}, "MM_YOLO: got \"perhaps\", allowed: 1, true"),
+            ({}, {"model.url": "h"}, "--url: got \"h\""),
+            ({}, {"model.name": ""}, "--model: got \"\""),
+            ({"MM_API_KEY": "a\nb"}, {}, "MM_API_KEY: got text that does not fit"),
         ):
             with self.subTest(named=named), self.assertRaises(UserError) as caught:
                 Folders().load(overrides=overrides, **environ)

@@ -323,5 +323,5 @@ def _yes_or_no(text, source):
         return text.lower() in YES
     from mm.config import config_file
 
-    raise config_file.failure(source, "yolo: got \"%s\", allowed: %s"
+    raise config_file.failure(source, "got \"%s\", allowed: %s"
                               % (config_file.shown(text, 60), ", ".join(YES + NO)))

@@ -58,9 +58,9 @@ HEADERS = {"type": "object", "propertyNames": {"pattern": "^[!#$%&'*+.^_`|~0-9A-
 
 _PORT = "(:([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?"
 URL = {"type": "string", "maxLength": 2000,
-       "pattern": "^https?://(\\[[0-9A-Fa-f:.]+\\]|[0-9A-Za-z._~-]+)" + _PORT +
-                  "(/[0-9A-Za-z._~%!$&'()*+,;=:@-]*)*/v1/?$",
-       "title": "a base URL ending in /v1, such as \"http://127.0.0.1:8080/v1\", without user name, query or fragment"}
+       "pattern": "^(?!.*/(chat/completions|models)/*$)https?://(\\[[0-9A-Fa-f:.]+\\]|[0-9A-Za-z._~-]+)" + _PORT +
+                  "(/[0-9A-Za-z._~%!$&'()*+,;=:@-]*)*$",
+       "title": "a base URL such as \"http://127.0.0.1:8080/v1\", without user name, query or fragment"}
 
 ENVIRONMENT = {"type": "object", "propertyNames": {"pattern": "^[^=]+$", "title": "a variable's name"},
                "additionalProperties": {"type": "string", "writeOnly": True}, "writeOnly": True}
@@ -107,7 +107,7 @@ AGENT_TITLE = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f-\\x9f]{0,200}$"
                "title": "one line of at most 200 characters"}
 
 KEYS = (
-    Key("model.url", URL, None, "Base URL of the model server, ending in `/v1`; unset: the first local server that answers.",
+    Key("model.url", URL, None, "Base URL of the model server; without `/v1` both are tried. Unset: the first local server that answers.",
         "found"),
     Key("model.name", dict(TEXT, maxLength=500), None, "Name of the model.", "the loaded one, else the first"),
     Key("model.apiKey", HEADER_VALUE, None, "Sent as `Authorization: Bearer`. `\"$NAME\"` reads the environment; never logged.",

@@ -149,12 +149,18 @@ class _Check:
         hint = ""
         if name == "model.url" and isinstance(value, str):
             value, hint = _url_without_secrets(value), _url_hint(value, shape)
-        return failure(self._source, "%s: got %s, allowed: %s%s" % (shown(name), _got(value, secret), allowed(shape), hint))
+        label = "" if _is_one_value(self._source) else shown(name) + ": "
+        return failure(self._source, "%sgot %s, allowed: %s%s" % (label, _got(value, secret), allowed(shape), hint))
 
     def _unknown(self, path, group, properties):
         names = sorted(properties)
         return failure(self._source, "unknown key \"%s\"%s; allowed%s: %s" % (
             shown(path, 80), _did_you_mean(path, group, names), " in " + shown(group) if group else "", ", ".join(names)))
+
+
+def _is_one_value(source) -> bool:
+    """Whether the source is a flag or a variable, which names the key itself."""
+    return source.startswith("--") or source.startswith("MM_")
 
 
 def _has_type(value, shape):
@@ -205,7 +211,7 @@ def _url_without_secrets(url):
 
 def _url_hint(url, shape):
     fixed = re.sub(r"/+$", "", re.sub(r"/(chat/completions|models)/?$", "", url))
-    for attempt in (fixed, fixed + "/v1", "http://" + fixed, "http://" + fixed + "/v1"):
+    for attempt in (fixed, "http://" + fixed):
         if _matches(attempt, shape):
             return "; did you mean \"%s\"?" % shown(attempt)
     return ""

@@ -211,24 +211,32 @@ def names_in(listing):
 
 
 def _set(server: Server, cancel: Cancel) -> Found:
-    """The server that the user has set: taken as it is, and asked for its models, which also tell which product it is."""
-    if server.model:
-        return Found(server._replace(product=_product_of(server, cancel)), SET)
-    said = probe.ask(server, "/models", cancel, seconds=_SET_SECONDS)
+    """The server that the user has set, which is asked for its models: they say which product it is, and whether `/v1` is missing
+    at the end of its URL."""
+    url, named = server.url, bool(server.model)
+    try:
+        server, said = _with_path(server, cancel)
+    except ModelError:
+        if not named:
+            raise
+        return Found(server, SET)  # the request itself says better what is wrong
     names, product = names_in(said.value) or (), known_servers.of_models(said.value, said.software)
     server = _with_model(server._replace(product=product and product.key), names, said.value, cancel)
-    line = FOUND % (among(server.model, names), http.shown(server.url), "")
-    return Found(server, SET, line if len(names) > 1 else "")
+    line = FOUND % (among(server.model, names), http.shown(server.url), "") if len(names) > 1 and not named else ""
+    moved = (http.ANSWERS_AT % (http.shown(url), http.shown(server.url)),) if server.url != url else ()
+    return Found(server, SET, line, moved)
 
 
-def _product_of(server: Server, cancel: Cancel):
-    """The key of the server's product, as far as it tells at once: its answers must not wait for it."""
-    try:
-        said = probe.ask(server, "/models", cancel, seconds=_PRODUCT_SECONDS)
-    except ModelError:
-        return None  # the completion will tell better what is wrong
-    product = known_servers.of_models(said.value, said.software)
-    return product and product.key
+def _with_path(server: Server, cancel: Cancel) -> tuple:
+    """(the server, its answer to /models) where the URL that was set lists models, or does with `/v1` at its end."""
+    seconds = _PRODUCT_SECONDS if server.model else _SET_SECONDS
+    said = probe.ask(server, "/models", cancel, seconds=seconds)
+    if said.status and names_in(said.value) is None and not server.url.endswith("/v1"):
+        longer = server._replace(url=server.url + "/v1")
+        found = probe.ask(longer, "/models", cancel, seconds=seconds)
+        if names_in(found.value) is not None:
+            return longer, found
+    return server, said
 
 
 def _with_model(server: Server, names, listing, cancel: Cancel) -> Server:

@@ -37,6 +37,7 @@ _HEADER_VALUE = re.compile("[\t\x20-\x7e\xa0-\xff]*")
 _USER_OR_QUERY = re.compile(r"[^/?#]*@|[?#].*", re.DOTALL)
 
 NOT_A_URL = "%s is not the URL of a model server; one looks like http://127.0.0.1:8080/v1"
+ANSWERS_AT = "%s answers at %s: it is asked there from now on"
 HOLDS_A_USER = "the URL of %s holds a user name: set it in model.apiKey or model.headers"
 
 

@@ -10,7 +10,7 @@ import time
 
 from mm.cancel import Cancel
 from mm.model.learned import Learned
-from mm.model.http import ModelError, Server, shown
+from mm.model.http import ANSWERS_AT, ModelError, Server, shown
 from mm.model.waits import BUSY, LOADING, Clock, Listener, Wait
 
 # Between the tries, in seconds; then the last again and again.
@@ -23,7 +23,6 @@ BUSY_TRIES, LONGEST_PAUSE = 5, 600
 SECOND_TRY = "%s; the second try succeeded"
 FIXED = "%s accepts requests only %s: they are sent that way from now on"
 LEFT_OUT = "⚠️ %s cannot take a schema of the MCP server %s (%s): its tools are left out. Name the tool at fault in tools.disabled."
-FOUND_AT = "%s answers at %s: it is asked there from now on"
 
 
 class Attempts:
@@ -56,7 +55,7 @@ class Attempts:
         for error in self._forgiven:
             self._listener.log(SECOND_TRY % error)
         if self.server.url != (learned.url or self._set_url):
-            self._listener.log(FOUND_AT % (shown(self._set_url), shown(self.server.url)))
+            self._listener.log(ANSWERS_AT % (shown(self._set_url), shown(self.server.url)))
         for fix in self._fixes:
             if fix not in learned.fixes:
                 self._report(fix)

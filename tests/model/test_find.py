@@ -238,6 +238,21 @@ class TheServerThatIsSet(unittest.TestCase):
                 self.assertEqual((found.server.model, found.server.url, found.origin),
                                  (expected, server.url, find.SET))
 
+    def test_without_v1_both_are_tried(self):
+        listing = {"object": "list", "data": [{"id": "m"}]}
+        cases = [("only with it", {"/v1/models": listing}, "/v1"),
+                 ("both", {"/v1/models": listing, "/models": listing}, ""), ("neither", {}, ""),
+                 ("an answer to anything", {"/models": {"error": "Unexpected endpoint"},
+                                            "/v1/models": listing}, "/v1")]
+        for what, pages, end in cases:
+            for model in (None, "m"):
+                with self.subTest(what, model=model), Pages(pages) as server:
+                    found = self.find(server.root, model_name=model)
+                    self.assertEqual(server.root + end, found.server.url)
+                    moved = ("%s answers at %s/v1: it is asked there from now on"
+                             % (server.root, server.root),)
+                    self.assertEqual(moved if end else (), found.notes)
+
     def test_it_gets_the_key_and_is_told_of_only_where_there_was_a_choice(self):
         with Pages(*fakes.vllm(["a"])) as fake:
             self.assertEqual(self.find(fake.url, model_api_key="secret-key").line, "")
