@@ -16,7 +16,7 @@ class Signals(unittest.TestCase):
         self.source, self.sink = os.pipe()
         self.addCleanup(os.close, self.source)
         self.read = streams.read_from(self.source)
-        self.read.heed_signals()
+        self.read.wake_on_signals()
         self.addCleanup(signal.set_wakeup_fd, -1)
 
     def test_a_signal_that_does_not_interrupt_the_system_call_ends_the_wait(self):
