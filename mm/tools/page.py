@@ -109,7 +109,7 @@ def _split_title(markup):
     if not end:
         return "", markup
     title = " ".join(html.unescape(_with_short_numbers(markup[start.end():end.start()])).split())
-    return one_line(title, 300), markup[:start.start()] + markup[end.start():]
+    return one_line(clean_terminal(title), 300), markup[:start.start()] + markup[end.start():]
 
 
 def _without_programs(markup, look):
