@@ -1,10 +1,12 @@
-"""Plays a transcript against mm, or any other ACP agent: `mm --replay FILE` and the tests use this one player.
+"""Plays a transcript against mm, or any other ACP agent: `mm --replay FILE` and the tests use this one
+player.
 
-The agent is a real process with an empty home, a folder of its own to work in and, as its model server, the transcript's
-`=` lines behind real HTTP. A `>` line is sent when all that stands above it has happened.
+The agent is a real process with an empty home, a folder of its own to work in and, as its model server, the
+transcript's `=` lines behind real HTTP. A `>` line is sent when all that stands above it has happened.
 
-Threads: the main one compares and has the only say; one each reads the agent's stdout and stderr, one writes its stdin,
-and the server's own threads answer the model requests. All they do with the main one is to put events on one queue:
+Threads: the main one compares and has the only say; one each reads the agent's stdout and stderr, one writes
+its stdin, and the server's own threads answer the model requests. All they do with the main one is to put
+events on one queue:
 
     ("out", bytes) ("out", None) at the end        ("asked", index, body)        ("err", text) ("err", None) at the end
 
@@ -27,25 +29,29 @@ from collections import namedtuple
 from mm.errors import UserError
 from mm.transcripts import script, transcript
 from mm.transcripts.stage import Stage
+from mm.transcripts.placeholders import fill
 from mm.transcripts.transcript import Difference
 from mm.model.loopback import Loopback, error_reply
 
 DEADLINE = 10.0  # seconds without anything expected happening; `# deadline:` in a transcript sets another
 GOODBYE = 5.0  # seconds for the agent to exit after its stdin was closed
-# Where an agent parted from the transcript. `line` is a transcript.Line or None (no line has to do with it); `difference` a
-# transcript.Difference; `got` the whole line that came instead, or ""; `stderr` what the agent wrote there.
+# Where an agent parted from the transcript. `line` is a transcript.Line or None (no line has to do with it);
+# `difference` a transcript.Difference; `got` the whole line that came instead, or ""; `stderr` what the agent
+# wrote there.
 Parting = namedtuple("Parting", "line difference got stderr")
 
-# What stands between two sends: the lines that send, the "<" lines in order, the "<*" lines, and how many "~" and "!"
-# lines of the whole file there are down to here.
+# What stands between two sends: the lines that send, the "<" lines in order, the "<*" lines, and how many "~"
+# and "!" lines of the whole file there are down to here.
 Part = namedtuple("Part", "sends ordered anytime asked said")
 
 
 def replay(path: str, command, out=None, cwd: str | None = None) -> int:
-    """Plays the file against the agent that `command` starts. Returns the exit code: 0, or 1 for a difference.
+    """Plays the file against the agent that `command` starts. Returns the exit code: 0, or 1 for a
+    difference.
 
-    Writes to `out`, by default stdout, whether it went the same way. `cwd` is a folder to play in, which is left as the
-    agent leaves it; by default a fresh one. Raises UserError if the file cannot be read or is not a transcript.
+    Writes to `out`, by default stdout, whether it went the same way. `cwd` is a folder to play in, which is
+    left as the agent leaves it; by default a fresh one. Raises UserError if the file cannot be read or is not
+    a transcript.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -109,6 +115,7 @@ class _Play:
         self._groups = transcript.groups(lines)
         self._said = [line for line in lines if line.sign == "!"]
         self._every_stderr_line = bool(transcript.directives(lines, "stderr"))
+        self._usage_ignored = bool(transcript.directives(lines, "usage"))
         self._deadline = (transcript.directives(lines, "deadline") or [DEADLINE])[-1]
         # What the placeholders stand for. Never changed, only replaced: the server's threads read it.
         self._names = stage.names
@@ -194,8 +201,9 @@ class _Play:
     # ---------------------------------------------------------------- comparing
 
     def _send(self, part: Part) -> None:
-        """All ">" lines that follow each other go out in one write: a client may send more than one at once."""
-        data = "".join(transcript.fill(line.text, self._names) + "\n" for line in part.sends if line.sign == ">")
+        """All ">" lines that follow each other go out in one write: a client may send more than one at once.
+        """
+        data = "".join(fill(line.text, self._names) + "\n" for line in part.sends if line.sign == ">")
         if data:
             self._to_send.put(data.encode("utf-8", "surrogatepass"))
         if any(line.sign == "#" and not transcript.restarts(line) for line in part.sends):
@@ -256,7 +264,7 @@ class _Play:
             if not self._difference(line, message):
                 (part.ordered if line.sign == "<" else part.anytime).remove(line)
                 return True
-        if transcript.is_live_output(message):
+        if self._passes(message):
             return False
         expected = candidates[0] if candidates else None
         if expected is None:
@@ -264,8 +272,15 @@ class _Play:
             raise _Parted(last, Difference("", "nothing more behind this line and its answers", "another line"), shown)
         raise _Parted(expected, self._difference(expected, message), shown)
 
+    def _passes(self, message) -> bool:
+        """Whether the message may come though no line has it: when it comes is a matter of time."""
+        kind = transcript.update_of(message).get("sessionUpdate")
+        return (transcript.is_live_output(message) or kind == "available_commands_update"
+                or kind == "usage_update" and self._usage_ignored)
+
     def _difference(self, line, value, subset: bool = False):
-        """What the line says of the value; where there is no difference, the ids met for the first time are kept."""
+        """What the line says of the value; where there is no difference, the ids met for the first time are
+        kept."""
         names = dict(self._names)
         difference = transcript.compare(line.value, value, names, subset)
         if difference is None:
@@ -305,7 +320,8 @@ class _Play:
     # ---------------------------------------------------------------- the end
 
     def _end(self, killed: bool = False) -> None:
-        """Closes the agent's stdin: it has to exit, and has nothing more to say. Or kills it, which must leave it no time."""
+        """Closes the agent's stdin: it has to exit, and has nothing more to say. Or kills it, which must
+        leave it no time."""
         if killed:
             self._process.kill()
         self._to_send.put(None)
@@ -324,7 +340,8 @@ class _Play:
             raise _Parted(None, Difference("", "exit code 0", "exit code {}".format(code)))
 
     def _drain(self) -> None:
-        """What is still to come on stderr belongs into the report: a traceback above all. Stdin has been closed."""
+        """What is still to come on stderr belongs into the report: a traceback above all. Stdin has been
+        closed."""
         until = time.monotonic() + 0.5
         while True:
             event = self._next_event(until - time.monotonic())
@@ -335,7 +352,8 @@ class _Play:
 
 
 def _parts(lines) -> list:
-    """The lines as Parts, cut before each line that sends and does not follow another one directly, or restarts the agent."""
+    """The lines as Parts, cut before each line that sends and does not follow another one directly, or
+    restarts the agent."""
     parts, asked, said, sending = [Part([], [], [], 0, 0)], 0, 0, True
     for line in lines:
         if line.sign == "#" and not transcript.sends(line):

@@ -1,11 +1,14 @@
-"""Writes the transcript of a live session: `mm --record FILE -acp`. docs/transcripts.md is the reference of the format.
+"""Writes the transcript of a live session: `mm --record FILE -acp`. docs/transcripts.md is the reference of
+the format.
 
-It is told the lines of the protocol (trace), of stderr (stderr) and of the model server (request, data, status), from
-whatever thread they pass through; one lock keeps them in the order in which they came. Each line is written at once, so
-that a process that is killed leaves what happened until then. Two things are held back for a moment: pieces of a streamed
-text that may be the beginning of a path or a secret (secrecy.Pieces), and a cancel (_release).
+It is told the lines of the protocol (trace), of stderr (stderr) and of the model server (request, data,
+status), from whatever thread they pass through; one lock keeps them in the order in which they came. Each
+line is written at once, so that a process that is killed leaves what happened until then. Two things are held
+back for a moment: pieces of a streamed text that may be the beginning of a path or a secret (secrecy.Pieces),
+and a cancel (_release).
 
-Nothing here ends or blocks the session: when the file cannot be written, one line on stderr says so and recording is over.
+Nothing here ends or blocks the session: when the file cannot be written, one line on stderr says so and
+recording is over.
 """
 
 from __future__ import annotations
@@ -20,15 +23,17 @@ import threading
 from mm import __version__, log
 from mm.errors import UserError
 from mm.transcripts import transcript
+from mm.transcripts.shorthand import Shorthand
 from mm.transcripts.redaction import Redaction, is_private_folder
-from mm.transcripts.transcript import mark
+from mm.transcripts.placeholders import escape, mark, unmark, written
 from mm.model import find, waits, window
 from mm.secrecy import MASKED, Pieces, all_secrets, mask_servers
 
 HEADER = "# Recorded by mm v{} (Python {}, {}). Play it with: mm --replay FILE"
 HEADER_START = HEADER.partition("{")[0]
 
-# What a thread of its own says whenever the model server has answered it, on stderr or below an answer; and what was found.
+# What a thread of its own says whenever the model server has answered it, on stderr or below an answer; and
+# what was found.
 _AT_ANY_TIME = (window.UNKNOWN, *(line.partition("%")[0] for line in (window.SMALL, window.TRUNCATED, find.FOUND, waits.SHOWN)))
 
 # What the configuration says that a replay must not or cannot repeat: addresses, secrets, programs, folders.
@@ -66,8 +71,9 @@ def _safely(method):
 class Recorder:
     """The transcript of this process in the file `path`.
 
-    `folder` is where mm was started; `config` its mm.config.Config, whose settings a replay repeats; `environ` says which
-    values are secret. Raises UserError when the file cannot be written, or holds something that is no recording.
+    `folder` is where mm was started; `config` its mm.config.Config, whose settings a replay repeats;
+    `environ` says which values are secret. Raises UserError when the file cannot be written, or holds
+    something that is no recording.
     """
 
     def __init__(self, path: str, folder: str, config=None, environ=os.environ):
@@ -79,6 +85,7 @@ class Recorder:
         self._folders = []
         self._cancels = []  # lines held back
         self._streaming = False  # a model request has not got the end of its answer
+        self._short, self._opening = Shorthand(), None  # the line of a session/new until it is answered
         self._messages, self._tools, self._model = [], [], None
         home = os.path.expanduser("~")
         if is_private_folder(folder) and not (home + os.sep).startswith(folder + os.sep):
@@ -91,8 +98,9 @@ class Recorder:
 
     def _head(self, settings) -> None:
         self._line("#", HEADER.format(__version__, ".".join(map(str, sys.version_info[:3])), sys.platform)[2:])
+        self._line("#", "usage: ignored")
         if settings:
-            self._line("#", "config: " + transcript.written(self._redaction.sent(settings)))
+            self._line("#", "config: " + written(self._redaction.sent(settings)))
 
     # ---------------------------------------------------------------- what is told
 
@@ -115,7 +123,7 @@ class Recorder:
         if text.startswith(_AT_ANY_TIME):
             return
         self._release()
-        self._line("!", transcript.unmark(self._redaction.compared(text)))
+        self._line("!", unmark(self._redaction.compared(text)))
 
     @_safely
     def request(self, body: dict) -> None:
@@ -125,7 +133,7 @@ class Recorder:
         if body.get("model") != self._model:
             self._model = body.get("model")
             self._line("#", "model: {}".format(self._model))
-        self._line("~", transcript.written(self._redaction.compared(self._new_parts(body))))
+        self._line("~", written(self._redaction.compared(self._new_parts(body))))
         self._streaming = True
 
     @_safely
@@ -152,7 +160,7 @@ class Recorder:
     def status(self, code: int, body: str) -> None:
         """A refusal of the model server, with all that it said."""
         self._release()
-        self._line("=", transcript.written(self._redaction.sent({"status": code, "body": body})))
+        self._line("=", written(self._redaction.sent({"status": code, "body": body})))
         self._streaming = False
 
     @_safely
@@ -160,6 +168,8 @@ class Recorder:
         """Writes what is held back. Whatever comes later is not recorded."""
         self._release()
         self._give_up_stream()
+        if self._opening is not None:
+            self._write(">", self._opening)
         file, self._file = self._file, None
         file.close()
 
@@ -173,7 +183,7 @@ class Recorder:
         else:
             redacted = self._redaction.sent(message)
             # As it came, where nothing had to be replaced: the way it is written may be what matters.
-            line = transcript.escape(text) if redacted == message and not masked else transcript.written(redacted)
+            line = escape(text) if redacted == message and not masked else written(redacted)
         if method in ("session/cancel", "$/cancel_request") and self._streaming:
             self._cancels.append(line)
             return
@@ -181,7 +191,7 @@ class Recorder:
         self._line(">", line)
 
     def _sent(self, message) -> None:
-        update = _update(message)
+        update = transcript.update_of(message)
         kind = update.get("sessionUpdate")
         if kind in ("agent_message_chunk", "agent_thought_chunk") and isinstance(update.get("content"), dict):
             content = update["content"]
@@ -191,23 +201,20 @@ class Recorder:
                     return
                 self._chunk_pieces.add((message["params"].get("sessionId"), kind), message, content["text"])
                 return
-        if transcript.is_live_output(message):
-            return  # how many of them come is a matter of time; the player leaves them out, too
+        if transcript.is_live_output(message) or kind in ("usage_update", "available_commands_update"):
+            return  # when they come is a matter of time, or what is in them of this machine
         self._release()
         if isinstance(message, dict) and "error" in message:
             self._give_up_stream()
         message = self._redaction.compared(message)
-        if kind == "usage_update":
-            message["params"]["update"].update(used=mark("n"), size=mark("n"))
         result = message.get("result")
         if isinstance(result, dict) and isinstance(result.get("agentInfo"), dict):
             result["agentInfo"]["version"] = mark("any")
-        if kind == "available_commands_update":  # with the user's own skills, which a replay does not have
-            message["params"]["update"]["availableCommands"] = mark("any")
-        self._line("<*" if kind == "available_commands_update" else "<", transcript.written(message))
+        self._line("<", written(message))
 
     def _look_at_session(self, message) -> bool:
-        """The session's folder becomes <cwd>; what its MCP servers are given may be secret: whether any was masked."""
+        """The session's folder becomes <cwd>; what its MCP servers are given may be secret: whether any was
+        masked."""
         params = message.get("params")
         folder = params.get("cwd") if isinstance(params, dict) else None
         if isinstance(folder, str) and is_private_folder(folder) and os.path.isdir(folder):
@@ -233,8 +240,8 @@ class Recorder:
     def _release(self) -> None:
         """Before anything but pieces of a stream is written: what was held back.
 
-        A cancel in the middle of a stream is written behind the chunks that were on their way when it came, and the stream
-        ends there with a hang: in a replay the cancel is sent after exactly these chunks.
+        A cancel in the middle of a stream is written behind the chunks that were on their way when it came,
+        and the stream ends there with a hang: in a replay the cancel is sent after exactly these chunks.
         """
         self._model_pieces.flush()
         self._chunk_pieces.flush()
@@ -279,37 +286,51 @@ class Recorder:
         redacted = self._redaction.sent(event)
         short = _short(redacted)
         if short:
-            self._line("=", transcript.written(short))
+            self._line("=", written(short))
         elif line is not None and redacted == event:
-            self._line("=", transcript.escape(line))
+            self._line("=", escape(line))
         else:
-            self._line("=", "data: " + transcript.written(redacted))
+            self._line("=", "data: " + written(redacted))
 
     def _write_chunk(self, message, text) -> None:
         """A chunk_pieces line."""
         if text:
             message["params"]["update"]["content"]["text"] = text
-            self._line("<", transcript.written(self._redaction.compared(message)))
+            self._line("<", written(self._redaction.compared(message)))
 
     # ---------------------------------------------------------------- the file
 
     def _plain(self, text: str) -> str:
         """Text that is no JSON and that a replay sends."""
-        return transcript.unmark(self._redaction.sent(text))
+        return unmark(self._redaction.sent(text))
 
     def _line(self, sign: str, text: str) -> None:
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            session = self._short.session(opening, text) if sign == "<" else ""
+            if session:
+                self._write("#", session)
+                return
+            self._write(">", self._short.shortened(">", opening))
+        if sign == ">" and '"session/new"' in text:
+            self._opening = text
+        else:
+            self._write(sign, self._short.shortened(sign, text) if sign in (">", "<", "~", "=") else text)
+
+    def _write(self, sign: str, text: str) -> None:
         # One write for one line: a process that is killed leaves whole lines.
-        line = "{} {}\n".format(sign, " ".join(text.split("\n")))
+        line = (sign + " " + " ".join(text.split("\n")) if text else sign) + "\n"
         self._file.write(line.encode("utf-8", "backslashreplace"))
 
 
 def _create(path: str):
-    """The open file. Nothing that somebody else wrote is overwritten: the option may stand before a wrong name."""
+    """The open file. Nothing that somebody else wrote is overwritten: the option may stand before a wrong
+    name."""
     try:
         if os.path.exists(path) and os.path.getsize(path):
             with open(path, encoding="utf-8", errors="replace") as file:
                 if not file.readline().startswith(HEADER_START):
-                    raise UserError("--record {}: the file exists and is no recording of mm".format(path), exit_code=2)
+                    raise UserError("--record {}: the file exists and is not a recording of mm".format(path), exit_code=2)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
         raise UserError("--record {}: {}".format(path, error.strerror), exit_code=2) from None
@@ -335,12 +356,6 @@ def _settings(config) -> dict:
     return settings
 
 
-def _update(message) -> dict:
-    params = message.get("params") if isinstance(message, dict) else None
-    update = params.get("update") if isinstance(params, dict) else None
-    return update if isinstance(update, dict) else {}
-
-
 def _event(line):
     """The object in a line of the stream, None where there is none."""
     try:
@@ -360,7 +375,8 @@ def _is_last(event) -> bool:
 
 
 def _short(event) -> dict:
-    """An event that is a piece of text and nothing else, as an "=" line says it: all but a few of a stream's lines."""
+    """An event that is a piece of text and nothing else, as an "=" line says it: all but a few of a stream's
+    lines."""
     choice = _choice(event)
     if set(event) - {"id", "object", "created", "model", "system_fingerprint", "choices"} or len(event.get("choices") or ()) != 1:
         return {}
@@ -382,7 +398,8 @@ def _without_what_comes_any_time(text: str) -> str:
 
 
 def _piece(event):
-    """(the dict, the key in it, which text it belongs to) of the one piece of text in an event; None if there is none."""
+    """(the dict, the key in it, which text it belongs to) of the one piece of text in an event; None if there
+    is none."""
     delta = _choice(event).get("delta")
     if not isinstance(delta, dict):
         return None

@@ -1,7 +1,8 @@
-"""What a recorded transcript must not hold: values that change from run to run, and secrets (mm.secrecy). Pure.
+"""What a recorded transcript must not hold: values that change from run to run, and secrets (mm.secrecy).
+Pure.
 
-Volatile values become placeholders (transcript.mark), so that a replay passes; secrets become MASKED where the line is sent
-in a replay, and `<any>` where it is compared.
+Volatile values become placeholders (placeholders.mark), so that a replay passes; secrets become MASKED where
+the line is sent in a replay, and `<any>` where it is compared.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 
-from mm.transcripts.transcript import SESSION_ID, mark
+from mm.transcripts.placeholders import mark
+from mm.transcripts.transcript import SESSION_ID
 from mm.secrecy import MASKED, Known, mask
 
 _N, _ANY = mark("n"), mark("any")
@@ -59,7 +61,8 @@ class Redaction(Known):
         return _SESSION_ID.sub(lambda found: self._session(found.group(0), sent), text)
 
     def _session(self, session_id, sent):
-        """An id that mm has said stands for itself by a placeholder; one that only the client knows cannot be replayed."""
+        """An id that mm has said stands for itself by a placeholder; one that only the client knows cannot be
+        replayed."""
         if session_id not in self._ids and not sent:
             self._ids[session_id] = mark("id" + (str(len(self._ids) + 1) if self._ids else ""))
         return self._ids.get(session_id, session_id)

@@ -1,6 +1,8 @@
-"""A transcript's `=` lines -> the answer of a model server, in the chat-completions stream that such servers speak.
+"""A transcript's `=` lines -> the answer of a model server, in the chat-completions stream that such servers
+speak.
 
-Pure but for the two waits a line can ask for: `pause` sleeps, `hang` blocks; both end at once when `stop` is set.
+Pure but for the two waits a line can ask for: `pause` sleeps, `hang` blocks; both end at once when `stop` is
+set.
 """
 
 from __future__ import annotations
@@ -8,14 +10,15 @@ from __future__ import annotations
 import json
 import threading
 
-from mm.transcripts.transcript import fill
+from mm.transcripts.placeholders import fill
 from mm.model.loopback import DONE, EVENT_STREAM, Reply, error_reply, sse
 
 
 def reply(lines, names: dict, model: str, stop: threading.Event) -> Reply:
     """The answer that the "=" lines of one request describe; placeholders are filled from `names`.
 
-    Blocks, until `stop` is set, where there is no line or the first one is a `hang`: the client then waits for the headers.
+    Blocks, until `stop` is set, where there is no line or the first one is a `hang`: the client then waits
+    for the headers.
     """
     if not lines:
         stop.wait()
@@ -56,7 +59,8 @@ def _error(status: int, bodies: list) -> Reply:
 
 
 def _stream(script, model, stop):
-    """The pieces of the stream. What raw lines, a hang or a drop leave open is left open; else the end is added."""
+    """The pieces of the stream. What raw lines, a hang or a drop leave open is left open; else the end is
+    added."""
     calls, finished, whole = 0, False, True
     for step in script:
         if step.raw is not None:
@@ -96,7 +100,8 @@ def _chunk(model: str, delta: dict, finish=None) -> bytes:
 
 
 def _call(index: int, call: dict):
-    """The deltas of one tool call: the first with its name, further ones where the arguments come in a list of pieces."""
+    """The deltas of one tool call: the first with its name, further ones where the arguments come in a list
+    of pieces."""
     arguments = call.get("arguments", {})
     if isinstance(arguments, dict):
         arguments = json.dumps(arguments, ensure_ascii=False)
@@ -108,7 +113,8 @@ def _call(index: int, call: dict):
 
 
 def _usage(usage: dict) -> dict:
-    """`{"input", "output", "cached", "thought"}` in the words of the wire; anything else goes out as it is."""
+    """`{"input", "output", "cached", "thought"}` in the words of the wire; anything else goes out as it is.
+    """
     if "input" not in usage:
         return usage
     output = usage.get("output", 0)

@@ -1,4 +1,5 @@
-"""What a transcript's settings ask for: the folders, files, configuration and environment an agent is started in."""
+"""What a transcript's settings ask for: the folders, files, configuration and environment an agent is started
+in."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import re
 import subprocess
 
 from mm.transcripts import transcript
+from mm.transcripts.placeholders import fill
 
 MODEL = "scripted"
 
@@ -18,7 +20,8 @@ KEPT_VARIABLES = ("PATH", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "COMSPEC", "PAT
 class Stage:
     """Where one transcript is played.
 
-    `folder` is an empty folder of its own, a real path; `cwd` a folder to work in instead of one below it, or None.
+    `folder` is an empty folder of its own, a real path; `cwd` a folder to work in instead of one below it, or
+    None.
     """
 
     def __init__(self, lines, folder: str, cwd: str | None = None):
@@ -52,7 +55,7 @@ class Stage:
         path = os.path.join(self.names["home"], ".config", "mm", "config.json")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
-            file.write(transcript.fill(json.dumps(config), self.names))
+            file.write(fill(json.dumps(config), self.names))
 
     def _make(self, folder: str, entry) -> None:
         path = os.path.join(folder, *re.split(r"[/\\]", entry.name))

@@ -1,11 +1,9 @@
-"""The transcript format: lines of text -> Line values, and the comparison of an expected line with a real one. Pure.
+"""The transcript format: lines of text -> Line values, and the comparison of an expected line with a real
+one. Pure.
 
-docs/transcripts.md is the reference of the format. player.py plays a transcript, recorder.py writes one, script.py turns
-its `=` lines into a model's answer.
-
-A placeholder (`<cwd>`, `<home>`, `<id>`, `<any>`, `<n>`) is recognised in the line as it is written, before its JSON is
-read: `\\u003cany>` therefore is the text "<any>" and no placeholder. Inside a parsed value a placeholder is its name
-between two private-use characters, which no other text is expected to hold.
+docs/transcripts.md is the reference of the format. player.py plays a transcript, recorder.py writes one,
+script.py turns its `=` lines into a model's answer. Lines in the short form become lines in the long form
+here (shorthand.py).
 """
 
 from __future__ import annotations
@@ -16,31 +14,35 @@ import shlex
 from collections import namedtuple
 
 from mm.errors import UserError
+from mm.transcripts import shorthand
+from mm.transcripts.placeholders import MARKED, marked, unmark
 
-# `number` counts from 1 in the file; `sign` is one of SIGNS; `text` is what follows it, placeholders as written;
-# `value` is the marked JSON of "<", "<*" and "~" lines, the plain JSON of an "=" line (None for a raw stream line), a
-# Directive or None for "#", None otherwise.
+# `number` counts from 1 in the file; `sign` is one of SIGNS; `text` is what follows it, placeholders as
+# written; `value` is the marked JSON of "<", "<*" and "~" lines, the plain JSON of an "=" line (None for a
+# raw stream line), a Directive or None for "#", None otherwise.
 Line = namedtuple("Line", "number sign text value")
 
-# A comment that sets something up: `# cwd: file notes.md one line`. `value` is what _DIRECTIVES makes of the rest.
+# A comment that sets something up: `# cwd: file notes.md one line`. `value` is what _DIRECTIVES makes of the
+# rest.
 Directive = namedtuple("Directive", "name value")
 
 # A file, folder or link to be made: `kind` is one of those words, `content` the text or the link's target.
 Entry = namedtuple("Entry", "kind name content")
 
-# Where two JSON values part: `path` like "params.update.content[0].text"; `expected` and `got` are JSON, or words.
+# Where two JSON values part: `path` like "params.update.content[0].text"; `expected` and `got` are JSON, or
+# words.
 Difference = namedtuple("Difference", "path expected got")
 
 SIGNS = (">", "<", "<*", "!", "~", "=", "#")
 
 # What a comment can set up.
-SETTINGS = ("cwd", "home", "args", "config", "model", "env", "stderr", "stdin", "restart", "deadline")
+SETTINGS = ("cwd", "home", "args", "config", "model", "env", "stderr", "usage", "stdin", "restart", "deadline")
 
 # What an object on an "=" line may hold; script.py says what each does.
 SCRIPT_KEYS = ("text", "thought", "call", "usage", "finish", "status", "body", "pause", "hang", "drop")
 
 # A line of an event stream.
-STREAM_LINE = re.compile(r"[a-z]*:")
+STREAM_LINE = re.compile(r"(?:data|event|id|retry|error|):")
 
 # The contract's session id, `20260916-101530-4f2a9c1e`.
 SESSION_ID = r"\d{8}-\d{6}-[0-9a-f]{8}"
@@ -48,9 +50,6 @@ SESSION_ID = r"\d{8}-\d{6}-[0-9a-f]{8}"
 # How much of a value a report shows.
 SHOWN = 400
 
-_OPEN, _CLOSE = "\ue000", "\ue001"
-_WRITTEN = re.compile(r"<(cwd|home|any|n|id\d*)>")
-_MARKED = re.compile(_OPEN + r"(\w+)" + _CLOSE)
 _SIGN = re.compile(r"(<\*|[><!~=#])(?:[ \t]+(.*)|)$", re.DOTALL)
 _DIRECTIVE = re.compile(r"(%s):\s*(.*)$" % "|".join(SETTINGS), re.DOTALL)
 
@@ -60,13 +59,16 @@ def parse(text: str) -> list:
 
     A line that starts with a blank continues the one before it. Raises UserError naming the line.
     """
-    lines = []
+    lines, short = [], shorthand.Shorthand()
     for number, written in _joined(text):
         found = _SIGN.match(written)
         if found is None:
             raise _wrong(number, "starts with none of " + " ".join(SIGNS))
-        sign, rest = found.group(1), found.group(2) or ""
-        lines.append(Line(number, sign, rest, _value(number, sign, rest)))
+        try:
+            long = short.lines(found.group(1), found.group(2) or "")
+        except (ValueError, RecursionError) as error:
+            raise _wrong(number, str(error)) from None
+        lines += [Line(number, sign, rest, _value(number, sign, rest)) for sign, rest in long]
     _check_order(lines)
     return lines
 
@@ -101,41 +103,12 @@ def _sets(line: Line, name: str) -> bool:
     return line.sign == "#" and line.value is not None and line.value.name == name
 
 
-def fill(text: str, names: dict) -> str:
-    """`text`, JSON that is to be sent, with the placeholders that `names` knows replaced, and the others left."""
-
-    def known(found):
-        value = names.get(found.group(1))
-        return found.group(0) if value is None else json.dumps(value, ensure_ascii=False)[1:-1]
-
-    return _WRITTEN.sub(known, text)
-
-
-def escape(text: str) -> str:
-    """JSON text in which nothing that looks like a placeholder is one."""
-    return _WRITTEN.sub(lambda found: "\\u003c" + found.group(0)[1:], text)
-
-
-def mark(name: str) -> str:
-    """The placeholder as it stands in a parsed value."""
-    return _OPEN + name + _CLOSE
-
-
-def written(value) -> str:
-    """The JSON text of a marked value, placeholders as they are written, and nothing else that looks like one."""
-    return unmark(escape(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
-
-
-def unmark(text: str) -> str:
-    return _MARKED.sub(r"<\1>", text)
-
-
 def compare(expected, actual, names: dict, subset: bool = False):
     """The first Difference between a marked value and a real one, or None when they are the same.
 
-    `names` maps "cwd", "home" and the ids met so far to what they stand for; ids met for the first time are added, but
-    only when there is no difference. With `subset`, an object is compared in the keys named, and a list with the last
-    elements of the real one.
+    `names` maps "cwd", "home" and the ids met so far to what they stand for; ids met for the first time are
+    added, but only when there is no difference. With `subset`, an object is compared in the keys named, and a
+    list with the last elements of the real one.
     """
     met = dict(names)
     difference = _compare(expected, actual, met, subset, "")
@@ -146,15 +119,22 @@ def compare(expected, actual, names: dict, subset: bool = False):
 
 def compare_text(expected: str, actual: str, names: dict) -> bool:
     """Whether a line of text is the expected one, in which placeholders stand as they are written."""
-    return compare(_WRITTEN.sub(_OPEN + r"\1" + _CLOSE, expected), actual, names) is None
+    return compare(marked(expected), actual, names) is None
 
 
 def is_live_output(message) -> bool:
-    """Whether a message shows what a running command has written so far: how many of them come is a matter of time."""
+    """Whether a message shows what a running command has written so far: how many of them come is a matter of
+    time."""
+    update = update_of(message)
+    return (update.get("sessionUpdate") == "tool_call_update" and update.get("status") == "in_progress"
+            and "content" in update)
+
+
+def update_of(message) -> dict:
+    """The update in a session/update; empty for any other message."""
     params = message.get("params") if isinstance(message, dict) else None
     update = params.get("update") if isinstance(params, dict) else None
-    return (isinstance(update, dict) and update.get("sessionUpdate") == "tool_call_update"
-            and update.get("status") == "in_progress" and "content" in update)
+    return update if isinstance(update, dict) else {}
 
 
 # ---------------------------------------------------------------- reading
@@ -181,7 +161,7 @@ def _joined(text: str):
 
 def _value(number: int, sign: str, rest: str):
     if sign in ("<", "<*", "~"):
-        return _json(number, _WRITTEN.sub(_OPEN + r"\1" + _CLOSE, rest))
+        return _json(number, marked(rest))
     if sign == "=":
         return _script(number, rest)
     if sign == "#":
@@ -209,7 +189,7 @@ def _directive(number: int, rest: str):
     name, argument = found.groups()
     try:
         return Directive(name, _DIRECTIVES[name](argument))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _wrong(number, "# {}: {}".format(name, error)) from None
 
 
@@ -268,6 +248,7 @@ _DIRECTIVES = {
     "model": str,
     "env": _variable,
     "stderr": _only("all"),
+    "usage": _only("ignored"),
     "stdin": _only("closed"),
     "restart": _only("ended", "killed"),
     "deadline": float,
@@ -284,7 +265,7 @@ def _check_order(lines) -> None:
 def _json(number: int, text: str):
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _wrong(number, "is not JSON: {}".format(error)) from None
 
 
@@ -337,12 +318,12 @@ def _compare_lists(expected, actual, names, subset, path):
 
 
 def _compare_string(expected, actual, names, path):
-    whole = _MARKED.fullmatch(expected)
+    whole = MARKED.fullmatch(expected)
     if whole and (whole.group(1) == "any" or (whole.group(1) == "n" and _is_number(actual))):
         return None
     if not isinstance(actual, str):
         return _difference(path, expected, actual)
-    if not _MARKED.search(expected):
+    if not MARKED.search(expected):
         return None if expected == actual else _difference(path, expected, actual)
     pattern, new = _pattern(expected, names)
     found = re.fullmatch(pattern, actual, re.DOTALL)
@@ -358,7 +339,7 @@ def _compare_string(expected, actual, names, path):
 def _pattern(expected, names):
     """(regular expression, the ids it meets for the first time) of a string with placeholders."""
     pattern, new = [], []
-    for index, piece in enumerate(_MARKED.split(expected)):
+    for index, piece in enumerate(MARKED.split(expected)):
         if index % 2 == 0:
             pattern.append(re.escape(piece))
         elif piece == "any":

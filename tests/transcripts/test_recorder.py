@@ -119,7 +119,7 @@ class ALiveSession(unittest.TestCase):
         precious = scratch_file()
         with open(precious, "w", encoding="utf-8") as file:
             file.write("my notes\n")
-        for path, told in ((precious, "the file exists and is no recording of mm"), ("/no/such/folder/x", "No such file or directory")):
+        for path, told in ((precious, "the file exists and is not a recording of mm"), ("/no/such/folder/x", "No such file or directory")):
             with self.subTest(path):
                 done = support.run("-acp", "--record", path)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
@@ -136,7 +136,7 @@ class TheLines(unittest.TestCase):
         tell(recorder)
         recorder.close()
         transcript.parse(read(path))
-        return read(path).splitlines()[1:]
+        return read(path).splitlines()[2:]
 
     def test_lines_of_the_protocol_turn_round(self):
         def tell(recorder):
@@ -184,7 +184,7 @@ class TheLines(unittest.TestCase):
         self.assertEqual(self.record(tell), [
             "# model: m",
             '~ {"messages":[{"role":"system"},{"role":"user","content":"q"}],"tools":[{"function":{"name":"bash"}}],"temperature":1}',
-            '= {"text":"a"}', "= data: [DONE]",
+            '= text: a', "= data: [DONE]",
             '~ {"messages":[{"role":"assistant","content":"a"},{"role":"user","content":"r"}]}',
             '= {"status":500,"body":"broken"}',
             '~ {"messages":[{"role":"system"},{"role":"user","content":"r"}]}', '= {"drop":true}'])
@@ -200,9 +200,26 @@ class TheLines(unittest.TestCase):
 
         lines = self.record(tell)
         self.assertEqual([line for line in lines if line.startswith("=")],
-                         ['= {"text":"my [masked]!"}', '= {"text":""}', '= {"text":""}', "= data: [DONE]"])
+                         ['= text: my [masked]!', '= text: ""', '= text: ""', "= data: [DONE]"])
         self.assertEqual([json.loads(line[2:])["params"]["update"]["content"]["text"] for line in lines if line.startswith("<")],
                          ["my <any>!"])
+
+    def test_a_session_and_its_lines_are_short(self):
+        def told(sign, *messages):
+            return lambda recorder: [recorder.trace(sign, json.dumps(message).encode()) for message in messages]
+
+        new = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": "<cwd>", "mcpServers": []}}
+        folder = support.scratch_folder()
+        new["params"]["cwd"] = folder
+
+        def tell(recorder):
+            told("<", new)(recorder)
+            told(">", {"jsonrpc": "2.0", "id": 1, "result": {"sessionId": ID}})(recorder)
+            told("<", {"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": {
+                "sessionId": ID, "prompt": [{"type": "text", "text": "hello"}]}})(recorder)
+            told(">", {"jsonrpc": "2.0", "id": 2, "result": {"stopReason": "end_turn"}})(recorder)
+
+        self.assertEqual(self.record(tell), ["# session", "> prompt: hello", "< done: end_turn"])
 
     def test_a_broken_stream_is_dropped_in_a_replay(self):
         def tell(recorder):
@@ -211,13 +228,13 @@ class TheLines(unittest.TestCase):
             recorder.trace(">", b'{"id":1,"error":{"code":-32603}}')
 
         self.assertEqual(self.record(tell), [
-            '~ {"messages":[]}', '= {"text":"a"}', '= {"drop":true}', '< {"id":1,"error":{"code":-32603}}'])
+            '~ {"messages":[]}', '= text: a', '= {"drop":true}', '< {"id":1,"error":{"code":-32603}}'])
 
     def test_a_recording_may_be_written_over(self):
         path = scratch_file()
         for _ in range(2):
             Recorder(path, "/").close()
-        self.assertEqual(read(path).count("\n"), 1)
+        self.assertEqual(read(path).count("\n"), 2)
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
 
     def test_anything_else_may_not(self):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 
 from mm.transcripts.redaction import Redaction
-from mm.transcripts.transcript import mark, written
+from mm.transcripts.placeholders import mark, written
 
 ID, OTHER_ID = "20260916-101530-4f2a9c1e", "20260916-101531-00000000"
 

@@ -6,7 +6,8 @@ import json
 import unittest
 
 from mm.errors import UserError
-from mm.transcripts.transcript import Directive, Entry, compare, compare_text, directives, escape, fill, groups, parse
+from mm.transcripts.placeholders import escape, fill
+from mm.transcripts.transcript import Directive, Entry, compare, compare_text, directives, groups, parse
 
 NAMES = {"cwd": "/tmp/w", "home": "/tmp/h"}
 ID, OTHER_ID = "20260916-101530-4f2a9c1e", "20260916-101531-00000000"
