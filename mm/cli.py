@@ -1,7 +1,8 @@
 """The command line: arguments -> one front end, and the exit code.
 
-The options are read by the table below and not by argparse, whose import alone would take half of the time that the
-answer to `initialize` may take. The table also makes the usage text and is what docs/ is checked against.
+The options are read by the table below and not by argparse, whose import alone would take half of the time
+that the answer to `initialize` may take. The table also makes the usage text and is what docs/ is checked
+against.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from collections import namedtuple
 from mm import __version__
 from mm.errors import UserError
 
-# `argument` is the name of the value that must follow, two names for two values, or None for a switch; after one that ends in
-# `…` the words that are no option belong to it. `field` and `value` are what a switch sets.
+# `argument` is the name of the value that must follow, two names for two values, or None for a switch; after
+# one that ends in `…` the words that are no option belong to it. `field` and `value` are what a switch sets.
 Option = namedtuple("Option", "names argument field value help")
 
 OPTIONS = (
@@ -51,14 +52,15 @@ MORE = "Getting started, the configuration and all else: docs/, or mm --check."
 
 # The fields that say what mm is to do; one of them is given.
 WHAT_TO_DO = ("front", "question", "ask", "editor", "replay")
-FOR_EDITORS = "mm: -acp is for an editor, which speaks JSON here; in a terminal: mm, mm -p QUESTION, or mm --editor NAME. ^C leaves."
+FOR_EDITORS = ("mm: -acp is for an editor, which speaks JSON here; in a terminal: mm, mm -p QUESTION, "
+               "or mm --editor NAME. ^C leaves.")
 COLORS = ("always", "never", "auto")
 DEMO_WINDOW = 32_768  # tokens; a script has none, but what is shown of a window should show something
 FAILED, USAGE, CANCELLED, BROKEN_PIPE = 1, 2, 130, 141
 
 
 def main(argv: list) -> int:
-    """Runs mm with the arguments behind its name; returns the exit code. Prints no traceback for a UserError."""
+    """Runs mm with the arguments after its name; returns the exit code. A UserError has no traceback."""
     _fill_missing_streams()
     _import_nothing_from_here()
     try:
@@ -93,7 +95,8 @@ def _fill_missing_streams() -> None:
             if null != descriptor:
                 os.dup2(null, descriptor)
                 os.close(null)
-            setattr(sys, name, open(descriptor, mode, encoding="utf-8", errors="backslashreplace", closefd=False))
+            setattr(sys, name, open(descriptor, mode, encoding="utf-8", errors="backslashreplace",
+                                    closefd=False))
 
 
 def _import_nothing_from_here() -> None:
@@ -153,7 +156,8 @@ def _values(option, name: str, values: list, argv: list, position: int, known: d
     missing = len(option.argument.split()) - len(values)
     values += argv[position:position + missing]
     position += missing
-    if option.field == "question" and (position > len(argv) or values[0].partition("=")[0] in known):
+    if option.field == "question" and (position > len(argv) or values[0] == "--"
+                                       or values[0].partition("=")[0] in known):
         return "", position - missing  # the question comes later, or on stdin
     if position > len(argv):
         raise UserError("%s needs a value: %s %s" % (name, name, option.argument.rstrip("…")), USAGE)
@@ -164,7 +168,8 @@ def _refuse_two_things_to_do(given: dict, option, name: str, value) -> None:
     if option.field in WHAT_TO_DO:
         for other in WHAT_TO_DO:
             if given.get(other, value) != value or other in given and other != option.field:
-                raise UserError("%s cannot be combined with %s" % (name, _name_of(other, given[other])), USAGE)
+                raise UserError("%s cannot be combined with %s" % (name, _name_of(other, given[other])),
+                                USAGE)
 
 
 def _add_words(given: dict, words: list) -> None:
@@ -178,7 +183,8 @@ def _add_words(given: dict, words: list) -> None:
     elif words:
         for other in WHAT_TO_DO:
             if other in given:
-                raise UserError("%s takes no question, got %r" % (_name_of(other, given[other]), words[0]), USAGE)
+                raise UserError("%s takes no question, got %r" % (_name_of(other, given[other]), words[0]),
+                                USAGE)
         given["words"] = " ".join(words)
 
 
@@ -225,7 +231,8 @@ def _run(given: dict) -> int:
 
 
 def _is_chat(given: dict) -> bool:
-    """Whether there is a terminal to chat in. Where there is none, what was given or is piped in becomes the question of -p."""
+    """Whether there is a terminal to chat in. Where there is none, what was given or is piped in becomes the
+    question of -p."""
     if sys.stdin.isatty() and sys.stdout.isatty():
         given["front"] = "chat"
         return True
@@ -279,17 +286,23 @@ def _as_typed(question: str) -> str:
 
 
 def _recorded(given: dict, settings, folder: str) -> int:
-    """The front ends whose transcript can be written."""
+    """The front ends whose transcript can be written: an editor's, and -p as an editor would have it."""
     from mm import log
     from mm.transcripts.recorder import Recorder
 
-    if given.get("front") != "acp":
-        raise UserError("--record needs -acp: a transcript is what an editor and mm say to each other", USAGE)
-    tap = Recorder(given["record"], folder, settings)
+    if given.get("front") != "acp" and "question" not in given:
+        raise UserError("--record needs -acp or -p: a transcript is what an editor and mm say to each other",
+                        USAGE)
+    tap, demo = Recorder(given["record"], folder, settings), given.get("demo", False)
+    if "question" in given:
+        from mm.fronts import once
+
+        question, color = _as_typed(given["question"]), given.get("color", "auto")
+        return once.answer(settings, demo, question, folder, color, "go_on" in given, tap)
     log.tap = tap.stderr
     from mm.fronts.acp import server
 
-    return server.serve(settings, given.get("demo", False), tap.trace, tap)
+    return server.serve(settings, demo, tap.trace, tap)
 
 
 _OVERRIDES = {"model": "model.name", "url": "model.url", "yolo": "yolo"}
@@ -324,7 +337,8 @@ def _print(text: str) -> int:
 
 def _name_of(field: str, value) -> str:
     """The option that was given: it takes a value, or it is the switch for this one."""
-    return next(option.names[0] for option in OPTIONS if option.field == field and (option.argument or option.value == value))
+    return next(option.names[0] for option in OPTIONS if option.field == field
+                and (option.argument or option.value == value))
 
 
 def _unknown(argument: str, known) -> UserError:

@@ -1,7 +1,7 @@
 """`-p`: one turn, one answer, and what happens on the way on stderr.
 
-In a pipe stdout carries the answer alone: what follows the last tool call. In a terminal the answer streams, and between its pieces
-stands what the tools do. Nobody is asked, unless there is a terminal to ask in.
+In a pipe stdout carries the answer alone: what follows the last tool call. In a terminal the answer streams,
+and between its pieces stands what the tools do. Nobody is asked, unless there is a terminal to ask in.
 
 The turn runs in a thread of its own, so that the main thread can take a Ctrl-C at any moment.
 """
@@ -20,7 +20,7 @@ from mm.engine.turn import CANCELLED, MAX_TOKENS, run_turn
 from mm.errors import UserError
 from mm.events import UNASKED, UNAVAILABLE, AnswerCut, FormAnswer, Text, ToolPending
 from mm.fronts.lines import Colors
-from mm.fronts.mentions import with_mentions
+from mm.fronts.mentions import attachments, mentioned_paths
 from mm.fronts.terminal.display import Display
 from mm.fronts.terminal.screen import Screen
 from mm.fronts.typed import decoded
@@ -41,10 +41,12 @@ STOPPED = 3  # the exit code where mm broke off the work
 def answer(config, demo: bool, question: str, folder: str, color: str, go_on: bool = False, tap=None) -> int:
     """Answers `question`, with what is piped into stdin after it, from `folder`; returns the exit code.
 
-    `go_on`: with the folder's last session. Raises UserError when the turn failed, KeyboardInterrupt after a Ctrl-C.
+    `go_on`: with the folder's last session. Raises UserError when the turn failed, KeyboardInterrupt after a
+    Ctrl-C.
     """
-    prompt = with_stdin(with_mentions(question, folder)[0], sys.stdin)
-    if not prompt.strip():
+    typed = with_stdin(question, sys.stdin)
+    prompt = typed + attachments(mentioned_paths(question, folder))
+    if not typed.strip():
         raise UserError(NO_QUESTION, 2)
     if question.startswith("/"):
         _refuse_commands(question, config, folder)
@@ -53,13 +55,14 @@ def answer(config, demo: bool, question: str, folder: str, color: str, go_on: bo
         log.sink = screen.line
     for warning in config.warnings:
         log.line("mm: " + warning)
-    process = Process(config, demo, tap)
+    process = Process(config, demo, tap, can_ask=bool(tap))  # an editor is what a transcript is played by
     front = _Front(screen, Colors(sys.stderr, color), folder, config.yolo)
     cancel, outcomes = Cancel(), []
 
     def run() -> None:
         try:
-            outcomes.append(_turn(process, _session(process, folder, go_on), prompt, front, cancel))
+            session = _session(process, folder, go_on)
+            outcomes.append(_turn(process, session, prompt, _transcribed(front, tap, session, typed), cancel))
         except UserError as problem:
             outcomes.append(problem)
 
@@ -84,11 +87,22 @@ def _session(process, folder: str, go_on: bool):
     return last_session(process, folder)
 
 
+def _transcribed(front, tap, session, typed: str):
+    """The front end itself, or one that the recorder `tap` hears of."""
+    if not tap:
+        return front
+    from mm.fronts.transcribed import Transcribed
+
+    return Transcribed(front, tap.trace, session, typed, session.config.acp_thoughts)
+
+
 def _turn(process, session, prompt: str, front, cancel: Cancel):
     """One turn with all that goes before and after it; returns its Outcome."""
     skills = session.skills()
     said = invocation.with_uses(invocation.without_slash(prompt, skills, ()), skills)
     outcome = run_turn(process, session, said, front, cancel)
+    if hasattr(front, "end"):
+        front.end(outcome, process.model.window.size)
     process.model.window.news()  # which a quick answer would be over before: what it says goes to stderr
     for line in session.notices.take():
         log.line("mm: " + line)
@@ -107,7 +121,8 @@ def _refuse_commands(question: str, config, folder: str) -> None:
 
 
 def to_its_end(work, cancel: Cancel, goodbye: float) -> None:
-    """Runs `work()` in a thread, so that this one can take a Ctrl-C: that cancels, and gives it `goodbye` seconds.
+    """Runs `work()` in a thread, so that this one can take a Ctrl-C: that cancels, and gives it `goodbye`
+    seconds.
 
     Raises KeyboardInterrupt then. What `work` raises is a bug.
     """
@@ -156,7 +171,11 @@ class _Front:
         self._streams = sys.stdout.isatty()
         self._answer = []
         self.shows_waits = screen.rewrites
-        self._display = Display(screen, folder, lambda line, style="": log.line(line, style if colors.bold else ""), diffs=False)
+        self._colored = bool(colors.bold)
+        self._display = Display(screen, folder, self._tell, diffs=False)
+
+    def _tell(self, line: str, style: str = "") -> None:
+        log.line(line, style if self._colored else "")
 
     def waiting(self):
         """While the turn runs the terminal says what mm waits for."""

@@ -1,7 +1,9 @@
-"""The demo model: a script that answers as a model server would, so that everything but the model is the real thing.
+"""The demo model: a script that answers as a model server would, so that everything but the model is the real
+thing.
 
-It is deterministic. It reads the last user message, does what the directives in it say (DIRECTIVES, one a line), and
-answers in words that name them where there is none. docs/demo.md has the table; a test keeps the two alike.
+It is deterministic. It reads the last user message, does what the directives in it say (DIRECTIVES, one a
+line), and answers in words that name them where there is none. docs/demo.md has the table; a test keeps the
+two alike.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from mm.model.loopback import DONE, EVENT_STREAM, Loopback, Reply, error_reply, 
 MODEL = "demo"
 
 GREETING = "I am mm's demo model: a script, not a language model."
+HELP = "I do what a line of your message says:\n\n%s\n\nOr ask me to list the files, or for a `tour`."
 NOT_OFFERED = "the tool %s is not offered here"
 FAILURE = "the demo model was asked to fail"
 
@@ -42,9 +45,9 @@ _LIST_FILES = re.compile(r"(?i)\b(list|show|see|what)\b.*\b(files|folder|directo
 
 _WORDS = re.compile(r"\s*\S+|\s+")
 
-# One line of the table: the word before the colon, what follows it, the tool it calls (None: none; MCP_TOOL: one of a server's),
-# what it does in the words of the documentation, and `act`, which takes what follows and returns the tool's arguments, a
-# _Step, a _Call, or None if it cannot be read.
+# One line of the table: the word before the colon, what follows it, the tool it calls (None: none; MCP_TOOL:
+# one of a server's), what it does in the words of the documentation, and `act`, which takes what follows and
+# returns the tool's arguments, a _Step, a _Call, or None if it cannot be read.
 Directive = namedtuple("Directive", "word argument tool does act")
 
 # What an answer is made of besides calls.
@@ -78,8 +81,8 @@ def _ask(text: str):
     question, *options = [part.strip() for part in text.split("|")]
     if not question:
         return None
-    asked = {"question": question, "type": "choice", "options": options} if options else {"question": question, "type": "text"}
-    return {"questions": [asked]}
+    kind = {"type": "choice", "options": options} if options else {"type": "text"}
+    return {"questions": [dict(kind, question=question)]}
 
 
 def _plan(text: str):
@@ -99,7 +102,9 @@ def _mcp(text: str):
         arguments = json.loads(given or "{}")
     except ValueError:
         return None
-    return _Call("%s%s__%s" % (MCP_TOOL, server, tool), arguments) if tool and isinstance(arguments, dict) else None
+    if not (tool and isinstance(arguments, dict)):
+        return None
+    return _Call("%s%s__%s" % (MCP_TOOL, server, tool), arguments)
 
 
 def _agent(text: str):
@@ -129,20 +134,34 @@ def _one(parameter: str):
 
 
 DIRECTIVES = (
-    Directive("run", "CMD", "bash", "calls `bash` with the command CMD", _one("command")),
-    Directive("read", "PATH", "read_file", "calls `read_file` for PATH", _one("path")),
-    Directive("write", "PATH = TEXT", "write_file", "calls `write_file`: PATH gets TEXT, in which `\\n` is a line break", _write),
-    Directive("edit", "PATH = OLD -> NEW", "edit_file", "calls `edit_file`: OLD in PATH becomes NEW, `\\n` as above", _edit),
-    Directive("ask", "QUESTION | A | B", "ask_user", "calls `ask_user`: one question with its options; none: free text", _ask),
-    Directive("plan", "A; B; C", "plan", "calls `plan` and starts one with these steps", _plan),
-    Directive("skill", "NAME", "read_skill", "calls `read_skill` for NAME", _one("name")),
-    Directive("fetch", "URL -> PATH", "fetch_content", "calls `fetch_content`: shows the page, or saves it where a PATH is given", _fetch),
-    Directive("lsp", "ACTION PATH SYMBOL", "lsp", "calls `lsp`, e.g. `lsp: definition a.py main`; for `rename` the new name follows", _lsp),
-    Directive("mcp", "SERVER TOOL JSON", MCP_TOOL, "calls that tool of an MCP server with the arguments in JSON", _mcp),
-    Directive("agent", "NAME QUESTION", "ask_agent", "calls `ask_agent`: puts QUESTION to the agent NAME", _agent),
-    Directive("think", "TEXT", None, "reasons TEXT before it answers", _think),
-    Directive("slow", "N", None, "answers in N (a number) words, about twenty a second", _slow),
-    Directive("fail", "STATUS (400 to 599)", None, "answers with that HTTP status", _fail),
+    Directive("run", "CMD", "bash",
+              "calls `bash` with the command CMD", _one("command")),
+    Directive("read", "PATH", "read_file",
+              "calls `read_file` for PATH", _one("path")),
+    Directive("write", "PATH = TEXT", "write_file",
+              "calls `write_file`: PATH gets TEXT, in which `\\n` is a line break", _write),
+    Directive("edit", "PATH = OLD -> NEW", "edit_file",
+              "calls `edit_file`: OLD in PATH becomes NEW, `\\n` as above", _edit),
+    Directive("ask", "QUESTION | A | B", "ask_user",
+              "calls `ask_user`: one question with its options; none: free text", _ask),
+    Directive("plan", "A; B; C", "plan",
+              "calls `plan` and starts one with these steps", _plan),
+    Directive("skill", "NAME", "read_skill",
+              "calls `read_skill` for NAME", _one("name")),
+    Directive("fetch", "URL -> PATH", "fetch_content",
+              "calls `fetch_content`: shows the page, or saves it where a PATH is given", _fetch),
+    Directive("lsp", "ACTION PATH SYMBOL", "lsp",
+              "calls `lsp`, e.g. `lsp: definition a.py main`; for `rename` the new name follows", _lsp),
+    Directive("mcp", "SERVER TOOL JSON", MCP_TOOL,
+              "calls that tool of an MCP server with the arguments in JSON", _mcp),
+    Directive("agent", "NAME QUESTION", "ask_agent",
+              "calls `ask_agent`: puts QUESTION to the agent NAME", _agent),
+    Directive("think", "TEXT", None,
+              "reasons TEXT before it answers", _think),
+    Directive("slow", "N", None,
+              "answers in N (a number) words, about twenty a second", _slow),
+    Directive("fail", "STATUS (400 to 599)", None,
+              "answers with that HTTP status", _fail),
 )
 
 _BY_WORD = {directive.word: directive for directive in DIRECTIVES}
@@ -160,7 +179,8 @@ def reply(request: dict) -> Reply:
     offered = {_function(tool).get("name") for tool in request.get("tools") or ()}
     last = messages[-1] if messages else {}
     if last.get("role") == "tool":
-        on_tour = demo_tour.wanted(next((_text(m) for m in reversed(messages) if m.get("role") == "user"), ""))
+        said = [_text(message) for message in messages if message.get("role") == "user"]
+        on_tour = said and demo_tour.wanted(said[-1])
         step, calls = _Step(text=_about_results(messages) + ("\n\n" + demo_tour.NEXT if on_tour else "")), []
     elif last.get("role") == "user" and all(part.search(_text(last)) for part in _SUMMARY):
         step, calls = _Step(text=_summary(messages)), []
@@ -168,7 +188,8 @@ def reply(request: dict) -> Reply:
         found = demo_tour.step([dict(message, content=_text(message)) for message in messages])
         step, calls = _Step(found.thought, found.text), [call for call in found.calls if call[0] in offered]
     else:
-        step, calls = _obey(_text(last), offered, is_first=not any(m.get("role") == "assistant" for m in messages))
+        roles = [message.get("role") for message in messages]
+        step, calls = _obey(_text(last), offered, is_first="assistant" not in roles)
     if step.status:
         return error_reply(step.status, FAILURE)
     return Reply(200, EVENT_STREAM, _stream(step, calls, _size(messages, request.get("tools"))))
@@ -212,7 +233,7 @@ def _obey(text: str, offered: set, is_first: bool):
 def _help(offered: set) -> str:
     lines = [f"- `{directive.word}: {directive.argument}` {directive.does}" for directive in DIRECTIVES
              if not directive.tool or _is_offered(directive.tool, offered)]
-    return "I do what a line of your message says:\n\n" + "\n".join(lines) + "\n\nOr ask me to list the files, or for a `tour`."
+    return HELP % "\n".join(lines)
 
 
 def _is_offered(tool: str, offered: set) -> bool:
@@ -236,25 +257,31 @@ def _about_results(messages: list) -> str:
 
 def _about_result(name: str, output: str) -> str:
     lines = [line for line in output.splitlines() if line.strip()]
-    shown = [line if len(line) <= _LINE_SHOWN else line[:_LINE_SHOWN - 1] + "…" for line in lines[:_LINES_SHOWN]]
+    shown = [line if len(line) <= _LINE_SHOWN else line[:_LINE_SHOWN - 1] + "…"
+             for line in lines[:_LINES_SHOWN]]
     if len(lines) < 2:
         return f"{name} answered: {shown[0].strip()}" if shown else f"{name} answered nothing."
-    how_many = f"{len(lines)} lines" if len(lines) <= _LINES_SHOWN else f"{len(lines)} lines, the first {_LINES_SHOWN} of them"
+    how_many = f"{len(lines)} lines"
+    if len(lines) > _LINES_SHOWN:
+        how_many += f", the first {_LINES_SHOWN} of them"
     return f"{name} answered {how_many}:\n\n" + "\n".join(shown)
 
 
 def _summary(messages: list) -> str:
-    """A hand-over that repeats what the user said and which tools were called; the demo model understands nothing."""
+    """A hand-over that repeats what the user said and which tools were called; the demo model understands
+    nothing."""
     users = [_text(message) for message in messages[:-1] if message.get("role") == "user"]
     if not users:  # the conversation may also come as a transcript inside the request itself
         users = re.findall(r"(?m)^user: *(.+)", _text(messages[-1]))
     facts = []
     for text in users:  # one of them may be an earlier summary
         facts += re.findall(rf"(?m)^- {_SAID}(.+)", text) or [" ".join(text.split())[:_FACT_SHOWN]]
-    called = [_function(call).get("name") or "" for message in messages for call in message.get("tool_calls") or ()]
+    called = [_function(call).get("name") or "" for message in messages for call in message.get("tool_calls")
+              or ()]
     done = [f"{name} was called {called.count(name)} time(s)" for name in dict.fromkeys(called)]
-    parts = (("Goal", [_SAID + fact for fact in facts[:1]]), ("Rules from the user", [_SAID + fact for fact in facts[1:][-_FACTS:]]),
-             ("Done", done), ("Next step", ["wait for the user"]))
+    parts = (("Goal", [_SAID + fact for fact in facts[:1]]),
+             ("Rules from the user", [_SAID + fact for fact in facts[1:][-_FACTS:]]), ("Done", done),
+             ("Next step", ["wait for the user"]))
     return "\n\n".join("\n".join([head, *(f"- {line}" for line in lines)]) for head, lines in parts if lines)
 
 
@@ -275,7 +302,8 @@ def _stream(step: _Step, calls: list, prompt_size: int):
         time.sleep(SECONDS_A_WORD)
     for index, (name, arguments) in enumerate(calls):
         function = {"name": name, "arguments": ""}
-        yield _chunk({"tool_calls": [{"index": index, "id": f"demo_{index}", "type": "function", "function": function}]})
+        yield _chunk({"tool_calls": [{"index": index, "id": f"demo_{index}", "type": "function",
+                                      "function": function}]})
         for piece in _WORDS.findall(json.dumps(arguments, ensure_ascii=False)):
             words += 1
             yield _chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
@@ -289,7 +317,8 @@ def _stream(step: _Step, calls: list, prompt_size: int):
 
 def _chunk(delta: dict, finish=None) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return sse({"id": "demo", "object": "chat.completion.chunk", "created": 0, "model": MODEL, "choices": [choice]})
+    return sse({"id": "demo", "object": "chat.completion.chunk", "created": 0, "model": MODEL,
+                "choices": [choice]})
 
 
 def _size(messages: list, tools) -> int:

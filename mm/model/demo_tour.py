@@ -1,4 +1,5 @@
-"""The demo model's tour of mm: what it says and calls when the user says `tour`, and then `next`. Pure, but for the folder it names."""
+"""The demo model's tour of mm: what it says and calls when the user says `tour`, and then `next`. Pure, but
+for the folder it names."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def wanted(text: str) -> bool:
 def step(messages: list) -> TourStep:
     """The step that the conversation has come to; the last user message wants it."""
     text = messages[-1]["content"]
-    said = [int(number) for message in messages if message.get("role") == "assistant" and isinstance(message.get("content"), str)
+    said = [int(number) for message in messages if message.get("role") == "assistant"
+            and isinstance(message.get("content"), str)
             for number in _STEP.findall(message["content"])]
     number = 0 if text.strip().lower().startswith("tour") or not said else said[-1]
     steps = _steps(os.path.join(tempfile.gettempdir(), "mm-tour", "hello.py"))
@@ -38,13 +40,16 @@ def step(messages: list) -> TourStep:
 def _steps(path: str) -> tuple:
     return (
         ("the chat", TourStep(
-            "I am a script that stands in for a model; all else is real. You type after `>`, I answer here, and above that you see\n"
+            "I am a script that stands in for a model; all else is real. You type after `>`, I answer here, "
+            "and above that you see\n"
             "what I run and change. Leave with `/exit` or Ctrl-D at any time.")),
         ("a command", TourStep(
-            "I run commands with bash. With `mm --no-yolo` you are asked before each one, and may say what to do instead.",
+            "I run commands with bash. With `mm --no-yolo` you are asked before each one, and may say what "
+            "to do instead.",
             calls=(("bash", {"command": "echo hello; uname -s"}),))),
         ("a change", TourStep(
-            "I write a file, and then I change it. What changes is shown as a diff; with `--no-yolo` before it is made.",
+            "I write a file, and then I change it. What changes is shown as a diff; with `--no-yolo` before "
+            "it is made.",
             calls=(("write_file", {"path": path, "content": "def greet():\n    print('hello')\n"}),
                    ("edit_file", {"path": path, "old_string": "hello", "new_string": "hello, world"})))),
         ("a question", TourStep(
@@ -53,12 +58,15 @@ def _steps(path: str) -> tuple:
                                                 "options": ["red", "green", "blue"]}]}),))),
         ("a plan", TourStep(
             "A longer task gets a plan; `/plan` shows it again.",
-            calls=(("plan", {"action": "start", "steps": ["look at the code", "fix it", "run the tests"]}),))),
+            calls=(("plan", {"action": "start", "steps": ["look at the code", "fix it", "run the tests"]}),
+                   ))),
         ("a cancel", TourStep(
-            "This command takes half a minute. Press Ctrl-C: it ends at once, with all that it started. Then say `next`.",
+            "This command takes half a minute. Press Ctrl-C: it ends at once, with all that it started. Then "
+            "say `next`.",
             calls=(("bash", {"command": "echo waiting; sleep 30"}),))),
         ("an answer", TourStep(
-            "Reasoning is shown in the line that waits. Code is marked as it streams:\n\n```python\nprint('hello')\n```",
+            "Reasoning is shown in the line that waits. Code is marked as it "
+            "streams:\n\n```python\nprint('hello')\n```",
             thought="I could say a lot about this. " * 3)),
         ("all the rest", TourStep(
             "- `@README.md` points me at a file, `$bg-jobs` or `/bg-jobs` at a skill; Tab completes both\n"

@@ -1,8 +1,8 @@
 """The chat: reads a message, has the engine run a turn, shows what it tells, and reads the next one.
 
-The main thread reads the keyboard and takes signals; what a message asks for runs in a thread of its own (desk). A Ctrl-C cancels
-it; a second one within two seconds, the end of the input, SIGTERM and the loss of the terminal leave mm, and with it goes
-all that was started.
+The main thread reads the keyboard and takes signals; what a message asks for runs in a thread of its own
+(desk). A Ctrl-C cancels it; a second one within two seconds, the end of the input, SIGTERM and the loss of
+the terminal leave mm, and with it goes all that was started.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ RECAP = "%d command(s) · %d file op(s) · %d skill(s)"
 CUT = "the answer was cut at the server's length limit (model.maxTokens, or what the server allows)"
 
 
-def chat(config, demo: bool, folder: str, color: str, question: str = "", go_on: bool = False, tap=None) -> int:
-    """Chats until the user leaves; returns the exit code. `question`: the first message; `go_on`: with the folder's last session.
+def chat(config, demo: bool, folder: str, color: str, question: str = "", go_on: bool = False,
+         tap=None) -> int:
+    """Chats until the user leaves; returns the exit code. `question`: the first message; `go_on`: with the
+    folder's last session.
 
     Raises UserError where there is no session to go on with.
     """
@@ -40,7 +42,8 @@ def chat(config, demo: bool, folder: str, color: str, question: str = "", go_on:
     if sys.stderr.isatty():
         log.sink = lambda line, style: screen.line(line, style or DIM)
     process = Process(config, demo, tap, can_ask=True)
-    talk = Chat(process, screen, commands.last_session(process, folder) if go_on else process.new_session(folder))
+    talk = Chat(process, screen, commands.last_session(process, folder) if go_on
+                else process.new_session(folder))
     return talk.hold(question or (TOUR if demo and not go_on else ""), demo)
 
 
@@ -123,7 +126,8 @@ class Chat:
         from mm.fronts.mentions import with_mentions
 
         said, _ = with_mentions(text, self.session.cwd)
-        outcome = run_turn(self.process, self.session, with_skills(said, self.session.skills()), front, cancel)
+        outcome = run_turn(self.process, self.session, with_skills(said, self.session.skills()), front,
+                           cancel)
         front.display.end_text()
         if outcome.error:
             self.fail(outcome.error)
@@ -154,7 +158,8 @@ class Chat:
         self.screen.line("cancelled", DIM)
 
     def _leave(self) -> None:
-        """Ends the turn, the session and all that was started; takes a second, and two more for hooks that hang."""
+        """Ends the turn, the session and all that was started; takes a second, and two more for hooks that
+        hang."""
         self._cancel.cancel()
         self._desk.settle(GOODBYE)
         self.session.end()
@@ -178,4 +183,5 @@ class _Front:
         return self._chat.ask(permit, cancel)
 
     def fill_in(self, form, cancel):
-        return self._chat.ask(lambda read: dialogs.fill_in(form, self._chat.screen, self.display, read), cancel)
+        return self._chat.ask(lambda read: dialogs.fill_in(form, self._chat.screen, self.display, read),
+                              cancel)

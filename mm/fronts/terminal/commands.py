@@ -23,7 +23,8 @@ COMMANDS = {
     "exit": ("", "leave; so does ^D"),
 }
 NAMES = tuple(COMMANDS)
-KEYS = ('^C cancels, twice leaves · Tab completes /commands, $skills and @paths · """ begins and ends a message of several lines')
+KEYS = ('^C cancels, twice leaves · Tab completes /commands, $skills and @paths · """ begins and ends a '
+        'message of several lines')
 SESSIONS_SHOWN, TURNS_SHOWN = 20, 2
 
 UNKNOWN = "there is no command /%s. There are: %s"
@@ -37,7 +38,8 @@ _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9-]*)(?:\s+(.*))?", re.DOTALL)
 
 
 def obey(chat, text: str):
-    """Does what a message says, a command or a question; returns EXIT where the user wants to leave. Raises Leave."""
+    """Does what a message says, a command or a question; returns EXIT where the user wants to leave. Raises
+    Leave."""
     name, rest = parse(text)
     if name in COMMANDS:
         return _run(chat, name, rest)
@@ -83,7 +85,8 @@ def load(process, session_id: str, folder: str):
 def show_end(chat) -> None:
     """The last questions and answers of a session that was loaded."""
     messages = chat.session.messages
-    questions = [place for place, message in enumerate(messages) if message["role"] == "user" and not message.get("kind")]
+    questions = [place for place, message in enumerate(messages) if message["role"] == "user"
+                 and not message.get("kind")]
     for message in messages[questions[-TURNS_SHOWN] if len(questions) >= TURNS_SHOWN else 0:]:
         if message["role"] == "user" and not message.get("kind"):
             chat.screen.line("> " + message["content"].split("\n[attached")[0], BOLD)
@@ -183,7 +186,8 @@ def _ask_agent(chat, name: str, question: str, front, cancel) -> None:
     config = chat.process.config
     asker = agent.Asker(front, "", "ask_agent", config.yolo, seen)
     try:
-        answer = agent.ask(name, config.agents[name], question, chat.session.cwd, asker, config, os.environ, cancel)
+        answer = agent.ask(name, config.agents[name], question, chat.session.cwd, asker, config, os.environ,
+                           cancel)
     except Cancelled:
         return
     except agent.AgentFailed as failure:

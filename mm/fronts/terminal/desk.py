@@ -1,4 +1,5 @@
-"""The user's two threads: one does the work, and the main one waits for it, takes a Ctrl-C and alone reads the keyboard.
+"""The user's two threads: one does the work, and the main one waits for it, takes a Ctrl-C and alone reads
+the keyboard.
 
 What the work wants to know of the user is put on the desk; the main thread asks it there.
 """
@@ -20,8 +21,8 @@ class Leave(Exception):
 
 
 class Desk:
-    """Where work and keyboard meet. `interrupts`: a stopping.Interrupts; `interrupted()` is called when a Ctrl-C has cancelled the
-    work."""
+    """Where work and keyboard meet. `interrupts`: a stopping.Interrupts; `interrupted()` is called when a
+    Ctrl-C has cancelled the work."""
 
     def __init__(self, interrupts, interrupted):
         self._interrupts, self._interrupted = interrupts, interrupted

@@ -1,4 +1,5 @@
-"""What the user is asked in a terminal: whether a tool may run, and the questions of a form, one after the other."""
+"""What the user is asked in a terminal: whether a tool may run, and the questions of a form, one after the
+other."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def permit(permission, screen, display, read):
 
 
 def _show_call(permission, screen) -> None:
-    """The call's title where it has not been shown, and what it would do where the title does not say all of it."""
+    """The call's title where it has not been shown, and what it would do where the title does not say all of
+    it."""
     pending = permission.pending
     text = visible(permission.text or "")
     if pending.name != "bash":
@@ -98,13 +100,15 @@ def _options(told: dict) -> list:
     """(value, label) of a question's choices."""
     given = told.get("items") if told.get("type") == "array" else told
     given = given if isinstance(given, dict) else {}
-    named = [option for key in ("oneOf", "anyOf") for option in given.get(key) or () if isinstance(option.get("const"), str)]
+    named = [option for key in ("oneOf", "anyOf") for option in given.get(key) or ()
+             if isinstance(option.get("const"), str)]
     return [(option["const"], str(option.get("title") or option["const"])) for option in named] or [
         (option, option) for option in given.get("enum") or ()]
 
 
 def _hint(told: dict) -> str:
-    return {"boolean": "yes or no ", "integer": "a whole number ", "number": "a number "}.get(told.get("type"), "")
+    return {"boolean": "yes or no ", "integer": "a whole number ",
+            "number": "a number "}.get(told.get("type"), "")
 
 
 def _shown(default) -> str:
@@ -117,7 +121,8 @@ def _read(answer: str, told: dict, options: list) -> tuple:
     """(value, None), or (None, what is wrong with the answer)."""
     kind = told.get("type")
     if kind == "boolean":
-        return _one_of(answer.lower(), YES, True) or _one_of(answer.lower(), NO, False) or (None, "yes or no, please")
+        answer = answer.lower()
+        return (answer in YES, None) if answer in YES + NO else (None, "yes or no, please")
     if kind in NUMBERS:
         return _number(answer, told, NUMBERS[kind])
     if kind == "array":
@@ -128,10 +133,6 @@ def _read(answer: str, told: dict, options: list) -> tuple:
     if not answer:
         return None, "an answer is needed"
     return _text(answer, told)
-
-
-def _one_of(answer: str, words: tuple, value):
-    return (value, None) if answer in words else None
 
 
 def _choice(answer: str, options: list) -> tuple:
@@ -156,6 +157,8 @@ def _several(parts: list, options: list) -> tuple:
 def _number(answer: str, told: dict, kind) -> tuple:
     try:
         value = kind(answer)
+        if value - value:  # NaN and infinity, which JSON does not have
+            raise ValueError
     except ValueError:
         return None, _hint(told).strip() + ", please"
     least, most = told.get("minimum"), told.get("maximum")
@@ -163,7 +166,7 @@ def _number(answer: str, told: dict, kind) -> tuple:
         return None, "at least %s, please" % least
     if isinstance(most, (int, float)) and value > most:
         return None, "at most %s, please" % most
-    return (None, "a number, please") if value != value or value in (float("inf"), float("-inf")) else (value, None)
+    return value, None
 
 
 def _text(answer: str, told: dict) -> tuple:

@@ -7,8 +7,8 @@ import os
 
 from mm.diff import capped
 from mm.events import (
-    COMPLETED, AnswerCut, PlanChanged, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted, Waiting,
-    WindowUse,
+    COMPLETED, AnswerCut, PlanChanged, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted,
+    Waiting, WindowUse,
 )
 from mm.fronts.lines import closing, opening, tool_lines
 from mm.fronts.terminal import status
@@ -25,8 +25,8 @@ MARKS = {"completed": "✓", "in_progress": "▶", "pending": "·"}
 
 
 class Display:
-    """The events of one turn of a session in `folder`. `tell(line, style)` writes a line about what is done: Screen.line, or another place; `diffs`:
-    whether changes are shown after they were made."""
+    """The events of one turn of a session in `folder`. `tell(line, style)` writes a line about what is done:
+    Screen.line, or another place; `diffs`: whether changes are shown after they were made."""
 
     def __init__(self, screen, folder: str, tell=None, diffs: bool = True):
         self._screen, self._folder = screen, folder
@@ -36,9 +36,9 @@ class Display:
         self._pending = {}
         self._shown = set()  # paths whose change a dialog has shown
         self._kinds = {
-            Text: self._text, Thought: self._thought, AnswerCut: self._cut, ToolPending: self._announced, ToolStarted: self._started,
-            ToolOutput: self._output, ToolEnded: self._ended, PlanChanged: self._plan,
-            WindowUse: lambda event: self._status.used(event.used),
+            Text: self._text, Thought: self._thought, AnswerCut: self._cut, ToolPending: self._announced,
+            ToolStarted: self._started, ToolOutput: self._output, ToolEnded: self._ended,
+            PlanChanged: self._plan, WindowUse: lambda event: self._status.used(event.used),
             Waiting: lambda event: self._status.wait(event.doing, event.seconds),
         }
 
@@ -125,11 +125,13 @@ class Display:
 
 
 def diff_lines(diff) -> list:
-    """(style, line) of the lines that change, with two around them; the first ones, and how many more there are."""
+    """(style, line) of the lines that change, with two around them; the first ones, and how many more there
+    are."""
     import difflib
 
     shown = capped(diff)
-    changes = difflib.unified_diff((shown.old or "").splitlines(), shown.new.splitlines(), n=DIFF_CONTEXT, lineterm="")
+    changes = difflib.unified_diff((shown.old or "").splitlines(), shown.new.splitlines(), n=DIFF_CONTEXT,
+                                   lineterm="")
     lines = []
     for number, line in enumerate(changes):
         if line.startswith("@@"):

@@ -12,7 +12,8 @@ LONGEST = 10_000  # characters; a longer one is a paste, which nobody looks for
 
 
 class History:
-    """The file `history` in the user's state folder; nothing is kept where there is none, or where it cannot be written."""
+    """The file `history` in the user's state folder; nothing is kept where there is none, or where it cannot
+    be written."""
 
     def __init__(self, environ=os.environ):
         folder = places.state_folder(environ)
@@ -51,7 +52,8 @@ class History:
 
     @staticmethod
     def _write(path: str, lines: list, flag: int) -> None:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | flag, 0o600), "w", encoding="utf-8", errors="replace") as file:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | flag, 0o600), "w", encoding="utf-8",
+                  errors="replace") as file:
             file.write("".join(line + "\n" for line in lines))
 
 

@@ -1,7 +1,8 @@
 """What the user types: a message at the prompt, or a line in a dialog. Read by the main thread alone.
 
-With readline there are editing, history and completion, and a paste comes as one message where the terminal marks it
-(bracketed paste). Without, or where nothing marks it, what can be read right after a line belongs to that line's paste.
+With readline there are editing, history and completion, and a paste comes as one message where the terminal
+marks it (bracketed paste). Without, or where nothing marks it, what can be read right after a line belongs to
+that line's paste.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ PIECE = 1 << 16
 
 
 class Keyboard:
-    """`screen`: what is written to meanwhile; `interrupts`: a stopping.Interrupts; `history`: a history.History;
-    `complete(text, line)` -> what `text`, the word before the cursor in `line`, may become."""
+    """`screen`: what is written to meanwhile; `interrupts`: a stopping.Interrupts; `history`: a
+    history.History; `complete(text, line)` -> what `text`, the word before the cursor in `line`, may become.
+    """
 
     def __init__(self, screen, interrupts, history, complete):
         self._screen, self._interrupts, self._history = screen, interrupts, history
@@ -39,8 +41,11 @@ class Keyboard:
         readline.set_auto_history(False)
         readline.set_completer(self._next_match)
         readline.set_completer_delims(" \t\n")
-        for line in ("bind ^I rl_complete",) if LIBEDIT else ("tab: complete", "set enable-bracketed-paste on"):
-            readline.parse_and_bind(line)
+        if LIBEDIT:
+            readline.parse_and_bind("bind ^I rl_complete")
+        else:
+            readline.parse_and_bind("tab: complete")
+            readline.parse_and_bind("set enable-bracketed-paste on")
         for entry in self._history.load():
             _recall(entry)
 
@@ -57,7 +62,8 @@ class Keyboard:
         return self._paste(self._read(prompt))
 
     def redraw(self) -> None:
-        """Shows the prompt and what was typed so far again, while a line is read; readline itself believes that it is there."""
+        """Shows the prompt and what was typed so far again, while a line is read; readline itself believes
+        that it is there."""
         if readline and self._asked:
             self._screen.text(self._asked + readline.get_line_buffer())
 
@@ -89,7 +95,8 @@ class Keyboard:
         rest = pasted()
         if not rest:
             return line
-        text = line + "\n" + rest.decode(sys.stdin.encoding or "utf-8", "surrogateescape").replace("\r\n", "\n").replace("\r", "\n")
+        pasted_text = rest.decode(sys.stdin.encoding or "utf-8", "surrogateescape")
+        text = line + "\n" + pasted_text.replace("\r\n", "\n").replace("\r", "\n")
         self._screen.line("(%d lines pasted)" % (text.rstrip("\n").count("\n") + 1), "2")
         return text.rstrip("\n")
 

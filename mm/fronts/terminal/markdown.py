@@ -1,4 +1,5 @@
-"""Marks the code blocks and headings of an answer that streams, line by line; nothing is taken away or shown again. Pure."""
+"""Marks the code blocks and headings of an answer that streams, line by line; nothing is taken away or shown
+again. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 class Markdown:
-    """Takes the pieces of one answer and gives them back as (style, text) pairs. A few characters at the beginning of a line
-    are held back until it is known what the line is."""
+    """Takes the pieces of one answer and gives them back as (style, text) pairs. A few characters at the
+    beginning of a line are held back until it is known what the line is."""
 
     def __init__(self):
         self._held = ""

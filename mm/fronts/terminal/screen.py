@@ -1,7 +1,9 @@
-"""The terminal as it is written to: the answer as it streams, whole lines, and the line that says what mm waits for.
+"""The terminal as it is written to: the answer as it streams, whole lines, and the line that says what mm
+waits for.
 
-All output of the process goes through one Screen, under one lock. The status line is drawn by a thread of its own while nothing
-else is written, and is gone before anything else is. Where it cannot be rewritten (TERM=dumb, no terminal) there is none.
+All output of the process goes through one Screen, under one lock. The status line is drawn by a thread of its
+own while nothing else is written, and is gone before anything else is. Where it cannot be rewritten
+(TERM=dumb, no terminal) there is none.
 """
 
 from __future__ import annotations
@@ -100,7 +102,8 @@ class Screen:
                 self.waiting(status)
 
     def waiting(self, status) -> None:
-        """From now on the line that `status(columns)` returns is shown whenever nothing is written for a moment; None: no more."""
+        """From now on the line that `status(columns)` returns is shown whenever nothing is written for a
+        moment; None: no more."""
         with self._lock:
             self._erase()
             self._status, self._quiet_since = status, time.monotonic()

@@ -1,4 +1,5 @@
-"""What the status line says: what mm waits for, how long, how many tokens, and the end of what is thought or printed."""
+"""What the status line says: what mm waits for, how long, how many tokens, and the end of what is thought or
+printed."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ WAITING, THINKING, WRITING, RUNNING = "waiting for the model", "thinking", "writ
 
 
 class Status:
-    """Callable as mm.fronts.terminal.screen wants it. Told by the turn's thread, read by the one that draws."""
+    """Callable as mm.fronts.terminal.screen wants it. Told by the turn's thread, read by the one that draws.
+    """
 
     def __init__(self):
         self._doing, self._since = WAITING, time.monotonic()

@@ -1,5 +1,5 @@
-"""The signals of a terminal: ^C where it may come, what ends mm ends it in order, and ^Z stops it with the terminal as the shell
-wants it."""
+"""The signals of a terminal: ^C where it may come, what ends mm ends it in order, and ^Z stops it with the
+terminal as the shell wants it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ NOTICED = 0.05  # seconds in which a signal is noticed, unless it came at the wr
 
 
 class Interrupts:
-    """A Ctrl-C is a KeyboardInterrupt where the main thread waits for something, and there alone: anywhere else it would tear
-    apart what is being done. One that comes elsewhere is raised at the next such place."""
+    """A Ctrl-C is a KeyboardInterrupt where the main thread waits for something, and there alone: anywhere
+    else it would tear apart what is being done. One that comes elsewhere is raised at the next such place."""
 
     def __init__(self):
         self._may_come = self._waits = False
@@ -54,8 +54,9 @@ def heed(redraw) -> None:
 
 
 def _make_readline_notice() -> None:
-    """Python's readline sleeps on when a signal comes just before it falls asleep. Each signal is followed by one that wakes it:
-    SIGWINCH, which readline takes itself, and which does nothing where there is no readline."""
+    """Python's readline sleeps on when a signal comes just before it falls asleep. Each signal is followed by
+    one that wakes it: SIGWINCH, which readline takes itself, and which does nothing where there is no
+    readline."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -75,7 +76,8 @@ def _end(number, _frame) -> None:
 
 
 def _stop(usual, redraw) -> None:
-    """Stops with the terminal's usual attributes, and goes on with those that it had: readline has some of its own."""
+    """Stops with the terminal's usual attributes, and goes on with those that it had: readline has some of
+    its own."""
     own, handler = _attributes(), signal.getsignal(signal.SIGTSTP)
     _set(usual)
     signal.signal(signal.SIGTSTP, signal.SIG_DFL)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 def width(text: str) -> int:
-    """The number of columns that `text` takes: two for a wide character, none for a mark that joins the one before."""
+    """The number of columns that `text` takes: two for a wide character, none for a mark that joins the one
+    before."""
     if text.isascii():
         return len(text)
     return sum(map(_columns, text))

@@ -1,7 +1,8 @@
 """mm in a terminal of its own: a real pty, and what a person would see on it.
 
-The screen understands what mm and readline write: text with wide characters, line ends, backspace, and the sequences that move
-the cursor or clear. What has scrolled away stays above, so that a test can look at all of it.
+The screen understands what mm and readline write: text with wide characters, line ends, backspace, and the
+sequences that move the cursor or clear. What has scrolled away stays above, so that a test can look at all of
+it.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ class Picture:
 
 
 class Terminal:
-    """Runs mm with `arguments` in a pty of `columns`, by `command`, if given; a context manager that leaves no process behind."""
+    """Runs mm with `arguments` in a pty of `columns`, by `command`, if given; a context manager that leaves
+    no process behind."""
 
     def __init__(self, *arguments, columns: int = 80, cwd=None, env=None, command=()):
         self.cwd = cwd or support.scratch_folder()
@@ -109,7 +111,8 @@ class Terminal:
             finally:
                 os._exit(127)
         self.code = None
-        self.prompt = "> " if {"NO_COLOR": "1", "TERM": "dumb"}.items() & variables.items() else "\x1b[1m> \x1b[0m"
+        plain = variables.get("NO_COLOR") or variables["TERM"] == "dumb"
+        self.prompt = "> " if plain else "\x1b[1m> \x1b[0m"
         self._typed_at = 0
 
     @staticmethod
@@ -140,13 +143,15 @@ class Terminal:
     # Seeing
 
     def wait_for(self, wanted) -> str:
-        """Waits until the picture fits the pattern `wanted`, or until `wanted(picture)` is true; returns the picture."""
+        """Waits until the picture fits the pattern `wanted`, or until `wanted(picture)` is true; returns the
+        picture."""
         fits = wanted if callable(wanted) else lambda picture: re.search(wanted, picture, re.MULTILINE)
         deadline = time.monotonic() + support.DEADLINE
         while not fits(self.picture.text()):
             left = deadline - time.monotonic()
             if left < 0 or not self._read(left):
-                raise AssertionError("%r did not come; the screen:\n%s\n%r" % (wanted, self.picture.text(), self.raw[-500:]))
+                raise AssertionError("%r did not come; the screen:\n%s\n%r"
+                                     % (wanted, self.picture.text(), self.raw[-500:]))
         return self.picture.text()
 
     def idle(self) -> str:

@@ -1,4 +1,5 @@
-"""The chat, as it is typed and seen in a real terminal: commands, dialogs, cancels, and what breaks a terminal."""
+"""The chat, as it is typed and seen in a real terminal: commands, dialogs, cancels, and what breaks a
+terminal."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ class Talking(unittest.TestCase):
     def test_a_path_and_a_skill_mean_what_they_mean_in_an_editor(self):
         folder = support.scratch_folder()
         open(folder + "/a.txt", "w").close()
-        with ModelServer([{"text": "ok"}]) as server, Terminal(env=with_server(server), cwd=folder) as terminal:
+        server = ModelServer([{"text": "ok"}])
+        self.addCleanup(server.close)
+        with Terminal(env=with_server(server), cwd=folder) as terminal:
             terminal.idle()
             terminal.enter("/bg-jobs see @a.txt")
             terminal.idle()
@@ -66,7 +69,9 @@ class Talking(unittest.TestCase):
         folder = support.scratch_folder()
         os.mkdir(folder + "/source")
         open(folder + "/source/main.py", "w").close()
-        with ModelServer([{"text": "ok"}]) as server, Terminal(env=with_server(server), cwd=folder) as terminal:
+        server = ModelServer([{"text": "ok"}])
+        self.addCleanup(server.close)
+        with Terminal(env=with_server(server), cwd=folder) as terminal:
             terminal.idle()
             terminal.type("/he\t")
             terminal.wait_for(r"^> /help *\Z")
@@ -143,7 +148,8 @@ class Asking(unittest.TestCase):
         def call(command):
             return {"call": {"name": "bash", "arguments": {"command": command}}}
 
-        with ModelServer([call("until [ -e go ]; do sleep 0.05; done")], [call("touch ran")], [{"text": "ok"}]) as server:
+        with ModelServer([call("until [ -e go ]; do sleep 0.05; done")], [call("touch ran")],
+                         [{"text": "ok"}]) as server:
             with Terminal("--no-yolo", "go", env=with_server(server)) as terminal:
                 terminal.wait_for(ASK)
                 terminal.enter("y")
@@ -232,7 +238,8 @@ class Breaking(unittest.TestCase):
         self.leave_by(lambda terminal: terminal.close())
 
     def test_signals_that_end_it(self):
-        for name, number in (("quit", signal.SIGQUIT), ("hang up", signal.SIGHUP), ("terminate", signal.SIGTERM)):
+        for name, number in (("quit", signal.SIGQUIT), ("hang up", signal.SIGHUP),
+                             ("terminate", signal.SIGTERM)):
             def end(terminal, number=number):
                 terminal.send_signal(number)
                 self.assertEqual(terminal.wait(), 128 + number)
@@ -283,7 +290,8 @@ class Breaking(unittest.TestCase):
     def test_a_large_paste_is_one_message(self):
         lines = ["line %d, %s" % (number, "x" * 80) for number in range(11_000)]
         text = "\n".join(lines)
-        for name, before, after, env in (("marked", "\x1b[200~", "\x1b[201~\r", {}), ("unmarked", "", "\r", {"TERM": "dumb"})):
+        for name, before, after, env in (("marked", "\x1b[200~", "\x1b[201~\r", {}),
+                                         ("unmarked", "", "\r", {"TERM": "dumb"})):
             with self.subTest(name), ModelServer([{"text": "ok"}]) as server:
                 with Terminal(env=with_server(server, **env)) as terminal:
                     terminal.idle()
@@ -294,7 +302,8 @@ class Breaking(unittest.TestCase):
 
     def test_terminals_that_can_little(self):
         for name, env, command in (
-            ("dumb", {"TERM": "dumb"}, ()), ("no colours", {"NO_COLOR": "1"}, ()), ("no locale", {"LANG": None, "LC_ALL": "C"}, ()),
+            ("dumb", {"TERM": "dumb"}, ()), ("no colours", {"NO_COLOR": "1"}, ()),
+            ("no locale", {"LANG": None, "LC_ALL": "C"}, ()),
             ("no readline", {}, (sys.executable, "-c", WITHOUT_READLINE)),
         ):
             with self.subTest(name), Terminal("--demo", "think: x", env=env, command=command) as terminal:

@@ -1,4 +1,5 @@
-"""What a person sees: one chat with a command, dialogs, a change, a form, a plan and an answer, at two widths.
+"""What a person sees: one chat with a command, dialogs, a change, a form, a plan and an answer, at two
+widths.
 
 The pictures are in tests/data/terminal; MM_PICTURES=write makes them anew.
 """
@@ -20,7 +21,7 @@ TALK = (
     ("run: printf 'one\\n\\033[31mtwo\\n'; seq 20", DIALOG), ("y", ""),
     ("run: rm -rf build", DIALOG), ("use make clean", ""),
     ("write: 漢字.txt = eins\\nzwei", DIALOG), ("always", ""),
-    ("write: 漢字.txt = eins\\ndrei und eine lange Zeile, die in einem schmalen Fenster nicht ganz zu sehen ist", ""),
+    ("write: 漢字.txt = eins\\ndrei und eine lange Zeile, die nicht ganz zu sehen ist", ""),
     ("ask: Which colour? | red | blue", r"2\. blue\n>\Z"), ("7", r"please\n>\Z"), ("bl", ""),
     ("plan: look; fix; test", DIALOG), ("y", ""),
     ("/plan", ""),
