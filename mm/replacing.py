@@ -1,11 +1,12 @@
-"""Replacing a file in one step, and removing what a process that was killed meanwhile left behind.
+"""Replacing a file in one step, and removing what a process left behind that was killed while it did so.
 
-The new bytes go to a temporary file beside the old one, `.mm-<hex>`, down to the disk; then that takes the
-old one's name. Whoever reads meanwhile, or a crash, finds the old bytes or the new ones and nothing between.
+The new bytes go to a temporary file beside the old one, `.mm-<hex>`, down to the disk; then that file takes
+the name of the old one. A reader, or a crash at any moment, finds the old bytes or the new ones, never a
+mixture.
 
-A temporary file could lie anywhere, and nobody would look for it after a kill. So its path is noted first, in
-a file of the user's state folder that stays locked until the write has ended. A note whose lock is free is
-that of a dead process: remove_remains(), at the start of a session, removes what it names.
+A temporary file could be anywhere, and nobody would look for it after a kill. So its path is noted first, in
+a file in the user's state folder that stays locked until the write has ended. A note that nobody has locked
+is that of a dead process: remove_remains(), at the start of a session, removes the file that it names.
 """
 
 from __future__ import annotations
@@ -80,8 +81,7 @@ def _remove_noted(note):
 
 @contextmanager
 def _noted(temporary):
-    """Keeps a note of the path while the block runs. Without a state folder that can be written there is
-    none."""
+    """Keeps a note of the path while the block runs, if there is a state folder that can be written."""
     try:
         note, descriptor = _write_note(temporary)
     except OSError:

@@ -1,8 +1,8 @@
 """Paths as they are spelt on disk.
 
-`é` is one character or two (`e` and an accent), and both look alike. macOS tools write names in the second
-form, people and models type the first; to Linux they are two names. A path that does not exist as it is
-written means the only one that is the same but for that.
+`é` can be one character or two (`e` and an accent), and both look the same. Tools on macOS write names in the
+second form; people and models type the first; to Linux they are two names. A path that does not exist as it
+is written means the only one that differs in nothing but that.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import os
 
 
 def on_disk(path: str) -> str:
-    """`path`, absolute, with each part as it is on disk: exactly if there is such a file, else the only one
-    that has the same Unicode normal form (NFC). From the first part on that has neither, it stays as written.
+    """`path`, absolute, with each part as it is on disk: as written if that exists, else the only name that
+    has the same Unicode normal form (NFC). From the first part that has neither, it stays as written.
     """
     if path.isascii() or os.path.lexists(path):
         return path

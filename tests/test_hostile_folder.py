@@ -53,11 +53,14 @@ class AHostileFolder(unittest.TestCase):
             self.put("project/%s.py" % name, "open(%r, 'w')" % os.path.join(self.root, "started"))
         command = [sys.executable, support.pyz(), "-p", "go"]
         environ = support.environment(MM_URL=self.server.url, MM_MODEL="m", PYTHONPATH=":/nowhere")
-        done = subprocess.run(command, cwd=self.folder, env=environ, stdin=subprocess.DEVNULL, capture_output=True)
-        self.assertEqual((done.stdout, os.path.exists(os.path.join(self.root, "started"))), (b"done\n", False))
+        done = subprocess.run(command, cwd=self.folder, env=environ, stdin=subprocess.DEVNULL,
+                              capture_output=True)
+        self.assertEqual((done.stdout, os.path.exists(os.path.join(self.root, "started"))),
+                         (b"done\n", False))
 
     def test_a_missing_file_starts_no_git(self):
-        # Wherever it is found: what a repository's configuration makes git run cannot be switched off key by key.
+        # Wherever it is found: what a repository's configuration makes git run cannot be switched off key by
+        # key.
         marker = os.path.join(self.root, "started")
         self.put("bin/git", "#!/bin/sh\necho git >> %s\n" % marker, 0o755)
         self.put("project/.git/config", "[core]\n\tfsmonitor = touch %s\n" % marker)
@@ -82,20 +85,24 @@ class AHostileFolder(unittest.TestCase):
         self.assertIn("use tabs", str(self.server.requests[-1].body))
 
     # What a session file may say instead of what it should: a part of it by another.
-    SESSION = {"version": 1, "cwd": "/", "created": "c", "model": "m", "title": "t", "usage": {"input": 1}, "plan": None,
-               "messages": [
+    SESSION = {"version": 1, "cwd": "/", "created": "c", "model": "m", "title": "t", "usage": {"input": 1},
+               "plan": None, "messages": [
                    {"role": "user", "content": "hello"},
-                   {"role": "assistant", "content": "", "reasoning": "hm", "reasoningField": "thinking", "calls": [
+                   {"role": "assistant", "content": "", "reasoning": "hm", "reasoningField": "thinking",
+                    "calls": [
                        {"ref": "call_1", "name": "edit_file", "arguments": '{"path": "a"}'}]},
-                   {"role": "tool", "call": "call_1", "name": "edit_file", "content": "[edited]", "status": "completed",
-                    "diff": {"path": "/a", "old": "x", "new": "y"}, "prose": True, "title": "edit_file: a", "toolKind": "edit"},
+                   {"role": "tool", "call": "call_1", "name": "edit_file", "content": "[edited]",
+                    "status": "completed", "diff": {"path": "/a", "old": "x", "new": "y"}, "prose": True,
+                    "title": "edit_file: a", "toolKind": "edit"},
                ]}
-    OTHERS = (None, True, -1, 1.5, 10 ** 300, "", "x\u202e\x1b[2J", [], ["x"], {}, {"input": None}, [[{}]], {"steps": [{"text": 1}]})
+    OTHERS = (None, True, -1, 1.5, 10 ** 300, "", "x\u202e\x1b[2J", [], ["x"], {}, {"input": None}, [[{}]],
+              {"steps": [{"text": 1}]})
 
     def test_a_session_file_breaks_no_turn(self):
         os.makedirs(os.path.join(self.folder, ".mm", "sessions"))
         self.put("settings.json", json.dumps({"sessions": {"enabled": True}}))
-        files = [text for position, text in enumerate(self.session_files()) if not support.SHORTEST or position % 3 == 0]
+        files = [text for position, text in enumerate(self.session_files()) if not support.SHORTEST
+                 or position % 3 == 0]
         with support.Client("--config", os.path.join(self.root, "settings.json"), cwd=self.folder,
                             env=support.environment(MM_URL=self.server.url, MM_MODEL="m")) as editor:
             editor.initialize()
@@ -103,7 +110,8 @@ class AHostileFolder(unittest.TestCase):
             for number, text in enumerate(files):
                 self.put("project/.mm/sessions/s-%d.json" % number, text)
                 try:
-                    editor.request("session/load", {"sessionId": "s-%d" % number, "cwd": self.folder, "mcpServers": []})
+                    editor.request("session/load",
+                                   {"sessionId": "s-%d" % number, "cwd": self.folder, "mcpServers": []})
                 except support.RemoteError as refused:
                     self.assertEqual(refused.code, -32602, (text, str(refused)))
                     continue

@@ -68,7 +68,8 @@ class Replacing(unittest.TestCase):
 
     def test_a_note_of_a_living_process_stays(self):
         os.makedirs(os.path.join(self.state, "mm", "writing"))
-        remain, note = os.path.join(self.folder, ".mm-" + "0" * 16), os.path.join(self.state, "mm", "writing", "n")
+        remain, note = os.path.join(self.folder, ".mm-" + "0" * 16), os.path.join(self.state, "mm", "writing",
+                                                                                  "n")
         open(remain, "w").close()
         with open(note, "w") as file:
             file.write(remain)
@@ -99,10 +100,12 @@ class Replacing(unittest.TestCase):
             self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), expected)
 
     def test_without_a_place_for_notes_it_works_too(self):
-        program = "import sys; sys.path.insert(0, sys.argv[1]); from mm import replacing; replacing.replace(sys.argv[2], b'x')"
+        program = ("import sys; sys.path.insert(0, sys.argv[1]); from mm import replacing; "
+                   "replacing.replace(sys.argv[2], b'x')")
         for state in ("/proc/nowhere", "relative"):
             environ = support.environment(XDG_STATE_HOME=state, HOME="/proc/nowhere")
-            subprocess.run([sys.executable, "-c", program, support.PROJECT, self.path], env=environ, check=True)
+            subprocess.run([sys.executable, "-c", program, support.PROJECT, self.path], env=environ,
+                           check=True)
             self.assertEqual(os.listdir(self.folder), ["file"])
 
 

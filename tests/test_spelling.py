@@ -57,10 +57,13 @@ class AMisspeltFile(unittest.TestCase):
             file.write("one\n")
 
     def test_every_tool_and_a_mention_find_it(self):
-        calls = [("read_file", {"path": COMPOSED}), ("edit_file", {"path": COMPOSED, "old_string": "one", "new_string": "two"}),
+        calls = [("read_file", {"path": COMPOSED}),
+                 ("edit_file", {"path": COMPOSED, "old_string": "one", "new_string": "two"}),
                  ("write_file", {"path": COMPOSED, "content": "three\n"})]
-        self.server.script(*[[{"call": {"name": name, "arguments": arguments}}] for name, arguments in calls], [{"text": "done"}])
-        with support.Client(cwd=self.folder, env=support.environment(MM_URL=self.server.url, MM_MODEL="m")) as editor:
+        self.server.script(*[[{"call": {"name": name, "arguments": arguments}}] for name, arguments in calls],
+                           [{"text": "done"}])
+        with support.Client(cwd=self.folder, env=support.environment(MM_URL=self.server.url,
+                                                                     MM_MODEL="m")) as editor:
             editor.initialize()
             editor.prompt(editor.new_session(), 'look at @"%s"' % COMPOSED)
         messages = self.server.requests[-1].body["messages"]

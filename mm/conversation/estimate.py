@@ -1,9 +1,9 @@
 """How many tokens a conversation takes: estimated, and corrected by what the server reports. Pure.
 
-No tokenizer is at hand, and none would fit every model: the estimate counts characters, and the ratio between the server's
-last report and the estimate of the same request corrects it. A Meter counts each message once, however often it is asked,
-because it is asked before every request; messages never change once they are in the list, they are only added, taken off
-the end, or replaced all at once.
+There is no tokenizer that fits every model. So the estimate counts characters, and is corrected by the ratio
+between the server's last report and the estimate of the same request. A Meter is asked before every request,
+so it counts each message only once: messages never change while they are in the list, they are only added,
+removed from the end, or replaced all at once.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ ASCII_PER_TOKEN = 3.6
 # What a template adds around each message: role, separators.
 PER_MESSAGE = 8
 
-# A report that differs more than this from the estimate is not believed: some servers count only what was not cached, or
-# only what they have not thrown away.
+# A report that differs more than this from the estimate is not believed: some servers leave out what was
+# cached, or what they have dropped.
 LOWEST_RATIO, HIGHEST_RATIO = 0.6, 1.8
 
 
@@ -40,7 +40,8 @@ def of_messages(messages: list) -> float:
 
 def of_prompt(system: str, wire_tools: list) -> float:
     """The estimate for what every request of a session begins with."""
-    return PER_MESSAGE + tokens(system) + (tokens(json.dumps(wire_tools, ensure_ascii=False)) if wire_tools else 0)
+    return PER_MESSAGE + tokens(system) + (tokens(json.dumps(wire_tools, ensure_ascii=False)) if wire_tools
+                                           else 0)
 
 
 def reserve(config, window: int) -> int:
@@ -50,45 +51,53 @@ def reserve(config, window: int) -> int:
 
 
 def limit(config, window: int) -> int:
-    """Tokens up to which a conversation is left as it is."""
+    """Tokens up to which a conversation stays as it is."""
     return min(round(config.context_threshold * window), window - reserve(config, window))
 
 
 class Meter:
     """How much of the window one session uses. Belongs to the thread that runs the session's turn.
 
-    `measure` is the server's last report, input and output together, None before the first and after `forget`.
+    `measure` is the server's last report, input and output together, None before the first and after
+    `forget`.
     """
 
     def __init__(self, system: str, wire_tools: list):
         self.ratio = 1.0
         self.measure = None
         self._prompt = of_prompt(system, wire_tools)
-        self._counted, self._last, self._sum = 0, None, 0.0  # how many messages _sum holds, and the last of them
-        self._measured, self._measured_last, self._measured_sum = 0, None, 0.0  # the same for what `measure` holds
+        # how many messages _sum holds, and the last of them
+        self._counted, self._last, self._sum = 0, None, 0.0
+        # the same for what `measure` holds
+        self._measured, self._measured_last, self._measured_sum = 0, None, 0.0
 
     def report(self, messages: list, input_tokens, output_tokens) -> None:
-        """Takes the server's counts for the request whose answer is now the last message; None is a count it did not give."""
+        """Takes the server's counts for the request whose answer is now the last message; None if it gave
+        none.
+        """
         if not input_tokens:
             return
         total = self._of(messages)
         asked = total - (of_message(messages[-1]) if messages and messages[-1]["role"] == "assistant" else 0)
         self._calibrate(input_tokens, asked)
         self.measure = input_tokens + (output_tokens or 0)
-        self._measured, self._measured_last, self._measured_sum = len(messages), messages[-1] if messages else None, total
+        self._measured, self._measured_sum = len(messages), total
+        self._measured_last = messages[-1] if messages else None
 
     def refused(self, messages: list, input_tokens: int) -> None:
-        """Takes a server's word that the request with these messages has (at least) so many tokens."""
+        """Takes a server's refusal: the request with these messages has at least this many tokens."""
         self._calibrate(input_tokens, self._of(messages))
         self.forget()
 
     def forget(self) -> None:
-        """The messages are others now: to be called whenever some were replaced. What reports taught about the model stays."""
+        """Some messages were replaced. What reports have taught about the model stays."""
         self.measure = None
         self._counted, self._last, self._sum = 0, None, 0.0
 
     def used(self, messages: list) -> int:
-        """Tokens of the next request: the last report and the estimate of what came after it, or the estimate alone."""
+        """Tokens of the next request: the last report plus the estimate of what came after, or the estimate
+        alone.
+        """
         total = self._of(messages)
         if self.measure is None or not _begins(messages, self._measured, self._measured_last):
             return round(self.ratio * (self._prompt + total))
@@ -96,15 +105,15 @@ class Meter:
         return round(max(self.measure + later, LOWEST_RATIO * (self._prompt + total)))
 
     def estimate(self, messages: list) -> int:
-        """Tokens of a request with these messages, without looking at the last report."""
+        """Tokens of a request with these messages, without the last report."""
         return round(self.ratio * (self._prompt + of_messages(messages)))
 
     def guess(self, messages: list) -> int:
-        """Tokens of a request with these messages, without anything that a server has reported."""
+        """Tokens of a request with these messages, without anything that the server has ever reported."""
         return round(self._prompt + self._of(messages))
 
     def shown(self, messages: list) -> int:
-        """What a front end is told: the larger of the last measure and the estimate."""
+        """What a front end shows: the larger of the last report and the estimate."""
         return max(self.measure or 0, round(self.ratio * (self._prompt + self._of(messages))))
 
     def _calibrate(self, actual: int, messages_tokens: float) -> None:
@@ -119,5 +128,7 @@ class Meter:
 
 
 def _begins(messages: list, count: int, last) -> bool:
-    """Whether the first `count` messages are those that were counted: it is enough that the last of them is the same."""
+    """Whether the first `count` messages are those that were counted. It is enough to compare the last of
+    them.
+    """
     return count == 0 or (len(messages) >= count and messages[count - 1] is last)

@@ -4,13 +4,13 @@
     open(folder, id, cwd)      one that was saved
     store.save(messages, …)    after each turn
 
-The file is replaced in one step (mm.replacing): whenever the process dies, it is the whole conversation of
-one save or the next, and a save that fails leaves it as it was.
+The file is replaced in one step (mm.replacing): whenever the process dies, the file is the whole conversation
+of one save or the next. A save that fails leaves it as it was.
 
 Two processes may hold one session. Each remembers what the file was when it last read or wrote it. Under a
-lock between processes a save looks whether the file is still that; if not, this conversation goes to a file
-of its own, `<id>-conflict-<hex>`, and later saves go there too. The file has changed if its inode, size or
-time differ and the hash of its bytes does, too.
+lock between processes, a save checks whether the file is still that. If not, this conversation goes to a file
+of its own, `<id>-conflict-<hex>`, and later saves go there, too. The file has changed if its inode, size or
+time differ and so does the hash of its bytes.
 
 A message never changes once it is in a list that was saved (conversation.history), so its line of JSON is
 made once. A Store is used by one thread at a time; its own lock only makes sure of that.
@@ -35,8 +35,7 @@ from mm.conversation.session_file import Saved, SessionError
 MAX_BYTES = 64 * 1024 * 1024
 # Seconds after which a turn that still runs is saved again.
 SAVE_EVERY = 5.0
-# Seconds that a save waits for another process's, which takes as long as one write; and once the turn is
-# cancelled.
+# Seconds that a save waits for that of another process, which takes as long as one write; and after a cancel.
 PATIENCE, HURRIED = 5.0, 0.3
 _PAUSE = 0.01
 BUSY = "another mm is writing it"
@@ -56,8 +55,7 @@ _ID = re.compile("[0-9A-Za-z-]{1,64}")
 _ID_LENGTH = 64
 _CONFLICT_SUFFIX = re.compile("-conflict-[0-9a-f]{8}$")
 
-# The session file as this process last knew it. `mark` is (device, inode, size, time), `digest` the hash of
-# its bytes.
+# The session file as this process last knew it: `mark` is (device, inode, size, time), `digest` a hash.
 _Known = namedtuple("_Known", "mark digest")
 
 
@@ -76,8 +74,7 @@ def create(folder: str, session_id: str, cwd: str) -> Store:
 
 
 def open(folder: str, session_id: str, cwd: str | None = None) -> tuple:
-    """(Store, Saved) of the session as it was saved; `cwd`, where given, is its folder from now on. Raises
-    SessionError."""
+    """(Store, Saved) of a saved session; its folder is `cwd` from now on, if given. Raises SessionError."""
     if not is_session_id(session_id):
         raise SessionError(BAD_ID)
     data, mark = _read(os.path.join(folder, session_id + ".json"))
@@ -137,10 +134,10 @@ class Store:
         return (time.monotonic() if now is None else now) - self._tried_at > SAVE_EVERY
 
     def save(self, messages: list, usage: dict, title, model, plan=None, cancel=None) -> str | None:
-        """Writes all of it; returns None or one line of news for the log. A `cancel` shortens the wait for
-        another process.
+        """Writes all of it; returns None or one line of news for the log.
 
-        Raises OSError when it cannot be written: the file is then as it was, and the next save tries again.
+        Raises OSError if it cannot be written: the file is then as it was, and the next save tries again. A
+        `cancel` shortens the wait for another process.
         """
         with self._saving:
             try:
@@ -187,8 +184,7 @@ class Store:
             os.stat(self._header["cwd"] or os.sep)
             os.makedirs(self.folder, 0o700, exist_ok=True)
         if self._known is None and not os.listdir(self.folder):
-            # Only into a folder that is ours alone: `sessions.dir` may name one that the user has other
-            # things in.
+            # Only into an empty folder: `sessions.dir` may name one that holds other things of the user's.
             try:
                 path = os.path.join(self.folder, ".gitignore")
                 with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -253,8 +249,7 @@ def _conflict_id(session_id):
 def _locked(folder, cancel):
     """Holds the lock of the sessions' folder. Raises OSError if another process does not let go of it.
 
-    The folder itself is locked, so nothing is left behind. Where that cannot be, as on Windows, there is no
-    lock.
+    The folder itself is locked, so no file is left. If it cannot be locked, as on Windows, there is no lock.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY)

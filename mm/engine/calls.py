@@ -34,11 +34,12 @@ FILE_TOOLS = ("read_file", "write_file", "edit_file")
 
 
 class Calls:
-    """The calls (request.Call) of one turn. `commands`, `file_operations` and `skills` count those that ran; `end_line` is the
-    line with which the turn has to end after the last call, None if it goes on."""
+    """The calls (request.Call) of one turn. `commands`, `file_operations` and `skills` count those that ran;
+    `end_line` is the line with which the turn has to end after the last call, None if it goes on."""
 
     def __init__(self, process, session, front, cancel: Cancel, tries: SecondTries):
-        self._process, self._session, self._front, self._cancel, self._tries = process, session, front, cancel, tries
+        self._process, self._session, self._front = process, session, front
+        self._cancel, self._tries = cancel, tries
         self.commands = self.file_operations = self.skills = 0
         self.end_line = None
         self._rejections = 0
@@ -88,7 +89,8 @@ class Calls:
                 self.end_line = MALFORMED_CALL.end
             return self._not_run(call, Result.failed(str(problem)))
         self._tries.reset(MALFORMED_CALL)
-        verdict = self._session.prepared.hooks.run("preToolCall", self._cancel, tool.name, values, call_id=call.ref)
+        verdict = self._session.prepared.hooks.run("preToolCall", self._cancel, tool.name, values,
+                                                   call_id=call.ref)
         if verdict.denied:
             denied = Result.note(verdicts.DENIED % verdict.reason, FAILED)
             return self._not_run(call, denied, verdicts.DENIED_TITLE % tool.name, values)
@@ -109,7 +111,8 @@ class Calls:
         except ToolError as problem:
             title = registry.call_title(tool, values)
             return self._not_run(call, Result.failed(str(problem)), title, values, self._paths(tool, values))
-        pending = self._announce(call.ref, tool.name, action.title, action.kind or tool.kind, values, action.paths)
+        pending = self._announce(call.ref, tool.name, action.title, action.kind or tool.kind, values,
+                                 action.paths)
         permission = Permission(pending, action.diff, action.text)
         answer = self._session.gate.answer(permission, action.asks, self._front, self._cancel)
         if answer != ALLOW:
@@ -123,7 +126,8 @@ class Calls:
 
     def _context(self, ref: str) -> Context:
         folder, window = os.path.abspath(self._session.cwd), self._process.model.window.size
-        return Context(folder, self._process.config, self._cancel, self._front, ref, window, self._session.seen)
+        return Context(folder, self._process.config, self._cancel, self._front, ref, window,
+                       self._session.seen)
 
     def _paths(self, tool, values: dict) -> tuple:
         """The absolute path that a call is about, for one that could not be prepared."""
@@ -151,20 +155,21 @@ class Calls:
         if not hooks.present("postToolCall"):
             return result
         self._when_cancelled = Result.note(UNCHECKED, result.status)._replace(diff=result.diff)
-        verdict = hooks.run("postToolCall", self._cancel, tool.name, values, call_id=ref, output=result.output,
-                            status=result.status, duration_ms=round(self._seconds * 1000))
+        verdict = hooks.run("postToolCall", self._cancel, tool.name, values, call_id=ref,
+                            output=result.output, status=result.status,
+                            duration_ms=round(self._seconds * 1000))
         if verdict.denied:
             result = Result.note(verdicts.HIDDEN % verdict.reason, result.status)
         return _with_line(result, verdict.context)
 
     def _instructions(self, name: str, action, result: Result) -> str:
-        """The AGENTS.md files of the folders that the model comes to with this call; "" if there is nothing new."""
+        """The AGENTS.md files of the folders that this call is the first to touch; "" if there are none."""
         if result.status == FAILED or not (name in FILE_TOOLS or name == "lsp"):
             return ""
         return self._session.prepared.instructions.for_paths(action.paths, self._process.model.window.size)
 
     def _not_run(self, call, result: Result, title: str = "", arguments=None, paths=()) -> Result:
-        """Announces a call that will not run. Without a title it is its name, without other arguments those of the model."""
+        """Announces a call that will not run; by default under its name, with the model's arguments."""
         tool = self._tool(call)
         name, kind = (tool.name, tool.kind) if tool else (call.name, registry.UNKNOWN_KIND)
         arguments = call.arguments.value or {} if arguments is None else arguments

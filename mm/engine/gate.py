@@ -1,6 +1,7 @@
 """The gate: asks the user before a tool runs, and remembers the answers that are meant to last.
 
-A grant is a tool's name, for the rest of the session. There are no command patterns: nothing to parse, nothing to bypass.
+A grant is for a tool's name and the rest of the session. There are no patterns for commands: nothing to
+parse, and nothing to bypass.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ ASK_THE_USER = "[stop and ask the user what they want]"
 NOBODY_ASKED = "[not run: nobody can be asked]"
 INSTEAD = "%s\nThe user says: %s"
 
-# After so many refusals in a row the model is told to stop and ask.
+# After this many refusals in a row the model is told to stop and ask.
 REJECTIONS_BEFORE_ADVICE = 2
 
 
@@ -25,10 +26,10 @@ class Gate:
         self._always = {}
 
     def answer(self, permission: Permission, asks: bool, front, cancel: Cancel):
-        """ALLOW, or the answer of the user's that is not a yes. Raises Cancelled.
+        """ALLOW, or the user's answer that is not a yes. Raises Cancelled.
 
-        `asks`: whether the call needs a yes when yolo is off; ALWAYS: also when it is on. Only a known allow is a yes; `never` also
-        covers the calls of that tool that would not have asked.
+        `asks`: whether the call needs a yes when yolo is off; ALWAYS: also when it is on. Only a known allow
+        is a yes. `never` also covers those calls of the tool that would not have asked.
         """
         name = permission.pending.name
         remembered = self._always.get(name)
@@ -44,7 +45,9 @@ class Gate:
 
 
 def rejection(name: str, rejections_in_a_row: int, answer=REJECT) -> str:
-    """What the model reads instead of a result; the same for a `reject` and a `never`, so that it cannot argue."""
+    """What the model reads instead of a result; the same for `reject` and `never`, so that it cannot
+    argue.
+    """
     if answer == UNASKED:
         return NOBODY_ASKED
     text = "[%s rejected by the user]" % ("command" if name == "bash" else name)

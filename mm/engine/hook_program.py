@@ -1,9 +1,10 @@
-"""One run of a hook's program: a line for the shell in a process group of its own, a message on stdin, what it wrote.
+"""One run of a hook's program: a line for the shell in its own process group, a message on stdin, and what it
+wrote.
 
-Threads of a run: one blocks until the shell has exited, one writes stdin (a hook that does not read must not keep mm
-waiting), two empty stdout and stderr; all daemons. The turn's thread waits for the exit, the timeout or the cancel. What
-a hook left in the background lives on, as with bash; while it holds a pipe that pipe is emptied, but not waited for
-beyond a moment.
+A run has four daemon threads. One waits until the shell has exited. One writes stdin, because a hook that
+does not read must not keep mm waiting. Two read stdout and stderr. The turn's thread waits for the exit, the
+timeout or the cancel. What a hook leaves in the background lives on, as with bash; a pipe that it holds is
+read on, but mm waits for its end only a moment.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mm.cancel import Cancel
 from mm.wire import child
 from mm.wire.streams import write_to
 
-# Bytes kept of each stream; the rest is read and forgotten.
+# Bytes kept of each stream; the rest is read and dropped.
 OUTPUT_LIMIT = 1024 * 1024
 # Seconds: between TERM and KILL; for the pipes to end after the shell has.
 GRACE = 0.5
@@ -29,23 +30,25 @@ DRAIN = 0.3
 # What a shell exits with when it cannot execute or find a command (POSIX, Shell Command Language, 2.8.2).
 _NOT_EXECUTED = (126, 127)
 
-# `code` is the exit code, minus the signal's number for a signal, None after the timeout; `cut` says that stdout was
-# longer than the limit.
+# `code` is the exit code, the negative number of a signal, or None after the timeout; `cut` says that stdout
+# was longer than the limit.
 Ended = namedtuple("Ended", "code stdout stderr cut")
 
-# The first word of a line, where it is plain enough to be read without a shell. An assignment is none.
-_FIRST_WORD = re.compile(r"""\s*(?: "([^"\\$`]+)" | '([^']+)' | ([^\s"'\\$`&|;<>()=*?\[\]{}\#!]+) )(?=[\s&|;<>()]|$)""",
-                         re.VERBOSE)
+# The first word of a line, if it is plain enough to be read without a shell. An assignment is not.
+_FIRST_WORD = re.compile(r"""
+    \s* (?: "([^"\\$`]+)" | '([^']+)' | ([^\s"'\\$`&|;<>()=*?\[\]{}\#!]+) ) (?= [\s&|;<>()] | $ )""", re.VERBOSE)
 
 
-def run(shell: str, hook, cwd: str, environment: dict, message: bytes, timeout: float, cancel: Cancel) -> Ended:
+def run(shell: str, hook, cwd: str, environment: dict, message: bytes, timeout: float,
+        cancel: Cancel) -> Ended:
     """Runs a hook (mm.config.entries.Hook) to its end and returns how it ended.
 
-    Raises OSError when it cannot be started and Cancelled; the group is ended then and after the timeout.
+    Raises OSError if it cannot be started, and Cancelled. The group is ended then, and after the timeout.
     """
     cancel.check()
     line, program = locate(hook.command, hook.folder)
-    # Bytes, because a locale that is not UTF-8 does not change what the file says; a folder's name may be no text at all.
+    # Bytes: a locale other than UTF-8 does not change what the file says, and a folder's name need not be
+    # text.
     argv = [shell, "-c", line if os.name == "nt" else line.encode("utf-8", "surrogateescape")]
     started = child.start(argv, cwd=cwd, env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     ended = _Run(started).finish(message, timeout, cancel)
@@ -55,9 +58,10 @@ def run(shell: str, hook, cwd: str, environment: dict, message: bytes, timeout: 
 
 
 def locate(command: str, folder: str) -> tuple:
-    """(line for the shell, the program's path or None): a first word with a relative path in it starts at `folder`.
+    """(line for the shell, the program's path or None): a first word that is a relative path starts at
+    `folder`.
 
-    All other words are the shell's: they start at the working directory.
+    All other words belong to the shell, which runs in the session's folder.
     """
     match = _FIRST_WORD.match(command)
     word = match.group(match.lastindex) if match else ""
@@ -74,7 +78,7 @@ def locate(command: str, folder: str) -> tuple:
 
 
 def _check_program(path: str) -> None:
-    """Raises OSError where the system would not execute `path`."""
+    """Raises OSError if the system would not execute `path`."""
     if not os.path.exists(path):
         number = errno.ENOENT
     elif os.path.isdir(path):
@@ -124,11 +128,11 @@ class _Run:
             try:
                 write_to(pipe.fileno())(message)
             except OSError:
-                pass  # it does not want to know
+                pass  # it does not read
 
 
 class _Stream:
-    """The beginning of what comes out of a pipe; `ended` is set at its end, `cut` when there was more than is kept."""
+    """The beginning of what comes out of a pipe. `ended` is set at its end, `cut` if there was more."""
 
     def __init__(self, pipe):
         self._pipe = pipe

@@ -1,10 +1,11 @@
-"""Hooks: the user's own programs, told of what happens, who may object to it.
+"""Hooks: the user's own programs, which are told what happens and may deny it.
 
     Hooks.run        the hooks of one event, one after the other -> a Verdict
-    read_answer      what one program's end means (pure)
+    read_answer      what the end of one program means (pure)
 
-Only a denial flows from a hook, never a permission: a project's file must not be able to grant. A hook that fails is
-always told on stderr; whether it then counts as a denial is its `onFailure`, by default `deny` where it is a guard.
+A hook can deny, but never permit: a project's file must not be able to grant anything. A hook that fails is
+always reported on stderr. Its `onFailure` says whether that counts as a denial; for a guard (preToolCall) it
+does by default.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ HOOK_FAILED = "hook failed: %s"
 NO_JSON_OBJECT = "stdout is not a JSON object"
 FAILURE_LINE = "🪝 %s"
 
-# Characters: of stderr as a reason; of a reason in JSON; of the context from all hooks of an event; of a tool's output
-# on stdin; of the first line of stderr after a failure.
-STDERR_REASON_LIMIT, REASON_LIMIT, CONTEXT_LIMIT, OUTPUT_LIMIT, FIRST_LINE_LIMIT = 500, 4000, 4000, 20_000, 300
+# Characters: of stderr as a reason; of a reason in JSON; of the context from all hooks of an event; of a
+# tool's output on stdin; of the first line of stderr after a failure.
+STDERR_REASON_LIMIT, REASON_LIMIT = 500, 4000
+CONTEXT_LIMIT, OUTPUT_LIMIT, FIRST_LINE_LIMIT = 4000, 20_000, 300
 # Seconds for all sessionEnd hooks together: mm is on its way out.
 SESSION_END_LIMIT = 2
 
-# Where a denial means something, where a context does, and where text that is no JSON is one.
+# The events in which a denial counts, those that take a context, and those that take plain text as one.
 DENIABLE = frozenset({"userPrompt", "preToolCall", "postToolCall", "turnEnd"})
 TAKES_CONTEXT = frozenset({"sessionStart", "userPrompt", "postToolCall"})
 TAKES_TEXT = frozenset({"sessionStart", "userPrompt"})
@@ -41,7 +43,7 @@ VARIABLES = ("MM_EVENT", "MM_TOOL", "MM_SESSION", "MM_CWD", "MM_COMMAND", "MM_PA
 
 
 class HookFailed(Exception):
-    """A hook did not say what it was asked; the message says why."""
+    """There is no answer from a hook; the message says why."""
 
 
 class Hooks:
@@ -54,13 +56,14 @@ class Hooks:
         self._cwd = cwd
 
     def present(self, event: str) -> bool:
-        """Whether there is any hook for `event`: where not, its fields need not be gathered."""
+        """Whether there is any hook for `event`; if not, its fields need not be gathered."""
         return bool(self._config.hooks.get(event))
 
-    def run(self, event: str, cancel: Cancel, tool: str | None = None, arguments: dict | None = None, **fields) -> Verdict:
-        """Runs the hooks of `event` in their order until one denies. Raises Cancelled; the running hook is ended then.
+    def run(self, event: str, cancel: Cancel, tool: str | None = None, arguments: dict | None = None,
+            **fields) -> Verdict:
+        """Runs the hooks of `event` in order until one denies. Raises Cancelled, which ends the running hook.
 
-        `fields` are the event's own, snake_case for camelCase: call_id, output, status, duration_ms, …
+        `fields` are the event's own, in snake_case: call_id, output, status, duration_ms, …
         """
         hooks = [hook for hook in self._config.hooks.get(event, ()) if _matches(hook, tool)]
         if not hooks:
@@ -80,7 +83,7 @@ class Hooks:
         return Verdict(False, "", _joined(contexts), replaced)
 
     def _answer(self, event, hook, message, deadline, cancel) -> Verdict:
-        """What one hook says; its failure is logged and counts as it is configured."""
+        """What one hook says; a failure is logged, and counts as it is configured."""
         try:
             timeout = min(hook.timeout, deadline - time.monotonic())
             return read_answer(event, self._run(event, hook, message, timeout, cancel), timeout)
@@ -101,8 +104,8 @@ class Hooks:
             raise HookFailed("not run: the %d s for %s are over" % (SESSION_END_LIMIT, event))
         try:
             shell = programs.shell(self._config.bash_shell, self._cwd)
-            return hook_program.run(shell, hook, self._cwd, self._environment(event, message), encode_line(message),
-                                    timeout, cancel)
+            return hook_program.run(shell, hook, self._cwd, self._environment(event, message),
+                                    encode_line(message), timeout, cancel)
         except OSError as error:
             raise HookFailed("cannot start: %s" % (error.strerror or error)) from None
         except programs.NoShell as problem:
@@ -110,8 +113,8 @@ class Hooks:
 
     def _message(self, event, tool, arguments, fields) -> dict:
         """What the hook reads on stdin."""
-        message = {"event": event, "sessionId": self._session_id, "cwd": self._cwd, "transcript": self.transcript,
-                   "version": VERSION}
+        message = {"event": event, "sessionId": self._session_id, "cwd": self._cwd,
+                   "transcript": self.transcript, "version": VERSION}
         if tool is not None:
             message.update(tool=tool, input=arguments or {})
         for name, value in fields.items():
@@ -121,11 +124,15 @@ class Hooks:
         return message
 
     def _environment(self, event, message) -> dict:
-        """mm's own environment and VARIABLES. Bytes, because a locale that is not UTF-8 does not change what is meant."""
+        """mm's own environment and VARIABLES. As bytes: a locale other than UTF-8 does not change what is
+        meant.
+        """
         from mm.tools.bash import COMMAND_LIMIT
 
-        environment = {name: value for name, value in without_own(os.environ).items() if name not in VARIABLES}
-        tool, given = message.get("tool"), {"MM_EVENT": event, "MM_SESSION": self._session_id, "MM_CWD": self._cwd}
+        environment = {name: value for name, value in without_own(os.environ).items()
+                       if name not in VARIABLES}
+        tool, given = message.get("tool"), {"MM_EVENT": event, "MM_SESSION": self._session_id,
+                                            "MM_CWD": self._cwd}
         if tool is not None:
             given["MM_TOOL"] = tool
         if tool == "bash":
@@ -134,12 +141,15 @@ class Hooks:
             given["MM_PATH"] = self._path(tool, message["input"].get("path"))
         for name, value in given.items():
             if isinstance(value, str):
-                # A longer command cannot run, whatever a hook says; the system would refuse to start the hook with it.
+                # A longer command cannot run, whatever a hook says; the system would refuse to start the hook
+                # with it.
                 environment[name] = _for_environment(value)[:COMMAND_LIMIT]
         return environment
 
     def _path(self, tool, path) -> str | None:
-        """The absolute path that the tool will open, links followed where they lead elsewhere; None where it cannot."""
+        """The absolute path that the tool will open, after links that lead elsewhere; None if it cannot open
+        it.
+        """
         from mm.tools import paths
         from mm.tools.tool import ToolError
 
@@ -150,7 +160,7 @@ class Hooks:
 
 
 def read_answer(event: str, ended, timeout: float) -> Verdict:
-    """What a hook that ended so (hook_program.Ended) says. Pure. Raises HookFailed."""
+    """What a hook that ended like this (hook_program.Ended) says. Pure. Raises HookFailed."""
     if ended.code is None:
         raise HookFailed("timed out after %g s" % round(timeout, 1))
     stderr = clean_terminal(ended.stderr.decode("utf-8", "replace")).strip()
@@ -173,14 +183,14 @@ def _read_stdout(event: str, text: str) -> Verdict:
         value = None
     if isinstance(value, dict):
         return _read_object(value)
-    # What begins like an object was meant to be one: half a denial must not be read to the model as context.
+    # What begins like an object was meant to be one: half a denial must not become context for the model.
     if event in TAKES_TEXT and not text.startswith("{"):
         return NOTHING._replace(context=clean_terminal(text))
     raise HookFailed(NO_JSON_OBJECT)
 
 
 def _read_object(value: dict) -> Verdict:
-    """Strict, since a guard's typing error must not open the door: null is as good as absent, nothing else is excused."""
+    """Strict, because a typing error in a guard must not open the door. Only null counts as absent."""
     given = {name: item for name, item in value.items() if item is not None}
     unknown = sorted(set(given) - {"decision", "reason", "context", "input"})
     if unknown:
@@ -194,7 +204,8 @@ def _read_object(value: dict) -> Verdict:
         raise HookFailed('"input" must be an object')
     denied = given.get("decision") == "deny"
     reason = _cut(clean_terminal(given.get("reason", "")).strip(), REASON_LIMIT) or NO_REASON
-    return Verdict(denied, reason if denied else "", clean_terminal(given.get("context", "")).strip(), given.get("input"))
+    return Verdict(denied, reason if denied else "", clean_terminal(given.get("context", "")).strip(),
+                   given.get("input"))
 
 
 def _ending(code: int) -> str:
@@ -225,6 +236,6 @@ def _for_environment(text: str):
     if os.name == "nt":
         return replace_surrogates(text)
     try:
-        return text.encode("utf-8", "surrogateescape")  # the name of a file may be no text at all
+        return text.encode("utf-8", "surrogateescape")  # the name of a file need not be text
     except UnicodeEncodeError:
         return replace_surrogates(text).encode("utf-8")

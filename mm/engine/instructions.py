@@ -1,10 +1,10 @@
 """The AGENTS.md files: what a user and a project want every agent to know.
 
-    of_session   at the start of a session, for the system prompt: the user's own file, then from the repository's root to `cwd`
-    Below        later, for files in subfolders: at the first read or edit there, once a session
+    of_session   for the system prompt: the user's own file, then from the repository's root down to `cwd`
+    Below        later, for a file in a subfolder: with the first read or edit there, once a session
 
-A repository brings these files, and mm reads them unasked: one that is a link out of the repository is left out, and that is
-said once.
+Most of these files come with a repository, and mm reads them unasked. So a file that is a link out of the
+repository is left out, and the user is told once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAMES = ("AGENTS.md", "CLAUDE.md")
 
 # Bytes of all files of the system prompt together, and again of all that come later.
 LIMIT = 16 * 1024
-# In a small window they may take an eighth, at so many bytes a token.
+# In a small window they may take an eighth of it.
 WINDOW_PART, BYTES_PER_TOKEN = 8, 4
 
 CUT = "[AGENTS.md cut at %d bytes in all]"
@@ -31,7 +31,8 @@ FOR_FILES_BELOW = "[instructions for the files in %s:]"
 def of_session(cwd: str, user_folder: str | None, window: int, notices) -> str:
     """The files for the system prompt, in fences under their paths; "" if there are none.
 
-    `user_folder` is where the user's own file lies, or None; `window` the model's context in tokens, 0 while unknown.
+    `user_folder` is where the user's own file lies, or None; `window` the model's context in tokens, 0 while
+    unknown.
     """
     parts, left, limit = [], _limit(window), _limit(window)
     project = safe_files.folders_up_from(cwd)
@@ -45,35 +46,37 @@ def of_session(cwd: str, user_folder: str | None, window: int, notices) -> str:
 
 
 class Below:
-    """The files in the folders below a session's own, each told once. Belongs to the thread that runs the session's turn."""
+    """The files in the folders below a session's own, each given to the model once."""
 
     def __init__(self, cwd: str, notices):
         self._cwd, self._notices = cwd, notices
-        self._told, self._taken = set(), 0
+        self._given, self._taken = set(), 0  # folders; bytes
 
     def forget(self) -> None:
-        """What was told is no longer in the conversation: it is told again."""
-        self._told, self._taken = set(), 0
+        """What was given is no longer in the conversation: it is given again."""
+        self._given, self._taken = set(), 0
 
     def for_paths(self, paths, window: int) -> str:
         """The texts for the first call on something at these absolute paths, "" if nothing is new."""
-        return "\n".join(filter(None, (self._of(folder, window) for path in paths for folder in self._folders(path))))
+        return "\n".join(filter(None, (self._of(folder, window) for path in paths
+                                       for folder in self._folders(path))))
 
     def _folders(self, path: str) -> list:
-        """From just below the session's folder down to the one that holds `path`, or is it. Hidden folders and packages that
-        were installed are not the project's own."""
+        """The folders from just below the session's down to `path`, if that is the project's own: hidden
+        folders and installed packages are not."""
         if not safe_files.names_inside(self._cwd, path):
             return []
-        names = os.path.relpath(path if os.path.isdir(path) else os.path.dirname(path), self._cwd).split(os.sep)
+        names = os.path.relpath(path if os.path.isdir(path) else os.path.dirname(path),
+                                self._cwd).split(os.sep)
         if any(name.startswith(".") or name == "node_modules" for name in names):
             return []
         return [os.path.join(self._cwd, *names[:count]) for count in range(1, len(names) + 1)]
 
     def _of(self, folder: str, window: int) -> str:
         limit = _limit(window)
-        if folder in self._told or self._taken >= limit:
+        if folder in self._given or self._taken >= limit:
             return ""
-        self._told.add(folder)
+        self._given.add(folder)
         path, text = _read(folder, self._cwd, self._notices)
         if not text:
             return ""
@@ -87,7 +90,8 @@ def _limit(window: int) -> int:
 
 
 def _read(folder: str, project, notices) -> tuple:
-    """(path, text) of the folder's file, or two texts that are empty. `project`: what no link may leave; None: any may."""
+    """(path, text) of the folder's file, ("", "") if there is none. `project`: the folder that no link may
+    leave, or None."""
     for name in NAMES:
         path = os.path.join(folder, name)
         if project and not safe_files.is_inside(project, path):

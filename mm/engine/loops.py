@@ -1,9 +1,10 @@
-"""The loop detectors: a model that makes the same calls with the same results, or writes the same text, again and again.
+"""The loop detectors: a model that makes the same calls with the same results, or writes the same text, again
+and again.
 
     CallLoops    calls: first a nudge in the result, then the call is not run, then the turn ends
     TextLoops    an answer or reasoning as it streams
 
-Pure. Both forget everything with a user's message: make new ones for a turn, or call reset().
+Pure. A user's message starts everything anew: make new ones for each turn.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import json
 import re
 from collections import deque, namedtuple
 
-NUDGE = "[you have made this same call %d times with the same result. Do something else, or tell the user what blocks you.]"
+NUDGE = ("[you have made this same call %d times with the same result. Do something else, or tell the user what "
+         "blocks you.]")
 NOT_RUN = "[not run: the same call gave the same result %d times]"
 STOPPED = "🔁 stopped: %s repeated with the same result. Tell me how to go on."
 REPEATED_LINE = "🔁 the answer repeated itself and was cut"
@@ -20,43 +22,41 @@ LOG_LINE = "[acp] loop detected: %s"
 
 # The most calls that make one cycle.
 LONGEST_CYCLE = 4
-# A call that lasted so many seconds is a deliberate wait, and counts as this part of a call.
+# A call of this many seconds or more is a deliberate wait, and counts as this part of a call.
 WAIT, WAIT_COUNTS = 2.0, 0.25
-# From `repeats` on the result holds a nudge; with so many more results the next call is not run.
+# From `repeats` on the result holds a nudge; with this many more results the next call is not run.
 MORE_BEFORE_REFUSAL = 1
-# So many calls that were not run end the turn. In a row they come before the eighth repeat would.
+# This many calls that were not run end the turn. In a row they come before the eighth repeat would.
 NOT_RUN_LIMIT = 3
 
-# A call: what it asked (name and arguments), that with its result, what it counts, and 1 if it was run or 0.
+# A call: what it asked (name and arguments), the same with its result, how much it counts, and 1 if it ran,
+# else 0.
 _Call = namedtuple("_Call", "asked signature counts ran")
 
-# What differs from run to run in mm's own notes about one and the same output: the log's number, the process group.
+# What differs from run to run in mm's notes about the same output: the number of a log, the process group.
 _NOTE = re.compile(r"^\[.*\]$", re.MULTILINE)
 _PASSING = re.compile(r"\S*bash-\d+\.log|process group \d+|kill -- -\d+")
 
 
 class CallLoops:
-    """The calls of one turn. `repeats`: results in a row, or rounds of a cycle, from which on they count as a loop.
+    """The calls of one turn. `repeats`: how many equal results in a row, or rounds of a cycle, are a loop.
 
-    A *repeat* is a call with the same name, arguments and result as before; so a job that is polled and moves on, or an
-    edit that differs, is none. Each way of going round, alone or in a cycle of up to four calls, is kept as one sum that
-    grows while every call equals the one a round earlier, and begins again when one does not.
+    A *repeat* is a call with the same name, arguments and result as before. A job that is polled and moves on
+    is not a repeat, and neither is an edit that differs. For each length of a cycle, one to four calls, there
+    is one sum. It grows while every call equals the one a round earlier, and starts again with the first one
+    that does not.
     """
 
     def __init__(self, repeats: int):
         self._repeats = repeats
-        self.reset()
-
-    def reset(self) -> None:
-        """A new message of the user's: nothing counts any more."""
         self._last = deque(maxlen=LONGEST_CYCLE + 1)
-        # By cycle length: what the calls that go round so count in all, and how many of them were run.
+        # By length of the cycle: how much its calls count in all, and how many of them ran.
         self._sums = {length: 0 for length in range(1, LONGEST_CYCLE + 1)}
         self._runs = dict(self._sums)
         self._not_run = 0
 
     def before(self, name: str, arguments) -> str | None:
-        """None where the call may run, else the result it gets instead. `arguments`: any JSON value."""
+        """None if the call may run, else the result it gets instead. `arguments`: any JSON value."""
         asked = _asked(name, arguments)
         for length, total in self._sums.items():
             full = (self._repeats + MORE_BEFORE_REFUSAL) * length
@@ -69,7 +69,9 @@ class CallLoops:
         return None
 
     def after(self, name: str, arguments, output: str, seconds: float) -> str | None:
-        """A call gave `output` after `seconds`; the nudge to add to what the model reads of it, or None."""
+        """Takes a call that gave `output` after `seconds`; returns the nudge to add to its result, or
+        None.
+        """
         asked = _asked(name, arguments)
         signature = asked, _NOTE.sub(_without_passing, output)
         self._add(_Call(asked, signature, WAIT_COUNTS if seconds >= WAIT else 1, 1))
@@ -79,7 +81,7 @@ class CallLoops:
         return None
 
     def stopped(self) -> bool:
-        """Whether the turn is to end: the nudge and the refusals were of no use."""
+        """Whether the turn has to end: the nudge and the refusals did not help."""
         return self._not_run >= NOT_RUN_LIMIT
 
     def _add(self, call: _Call) -> None:
@@ -103,32 +105,37 @@ def _without_passing(note) -> str:
     return _PASSING.sub("", note.group())
 
 
-# When a text is looked at, and how much of its end has to be one block again and again; in characters.
+# How often a text is looked at, and how much of its end must be one repeated block; in characters.
 CHECK_EVERY = 200
 LONGEST_BLOCK = 200
 LEAST_TIMES = 6
 LEAST_REPETITION = 400
-# All that a check needs of the end: the longest block as often as it takes, and what came since the check before.
+# What a check needs of the end: the longest block as often as it must repeat, and what came since the last
+# check.
 _KEPT = LONGEST_BLOCK * LEAST_TIMES + CHECK_EVERY
 
-# What an answer repeats with good reason: a row of a table, a rule under a heading or between parts.
+# What an answer may repeat: a row of a table, a rule under a heading or between parts.
 _RULED = re.compile(r"\s*(?:\|.*|[-=_*~+:\u2500-\u257f\s]*)")
 _FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})(.*)")
 _FENCE_READ = 200  # characters of a line
 
 
 class TextLoops:
-    """One streamed text. `prose`: an answer, in which code blocks, rows of a table and rules may repeat; else reasoning."""
+    """One streamed text. `prose`: an answer, in which code blocks, table rows and rules may repeat; else
+    reasoning.
+    """
 
     def __init__(self, prose: bool):
         self._prose = prose
         self._pieces, self._size = [], 0
         self._end = ""  # of what was looked at
         self._line = ""  # the beginning of the line that is not complete yet
-        self._fence = ""  # the one that is open
+        self._fence = ""  # the fence that is open
 
     def feed(self, piece: str) -> int | None:
-        """None, or how many characters at the end of all that was fed are to go: one block of the repetition stays."""
+        """None, or how many characters to drop from the end of all that was fed: one block of the repetition
+        stays.
+        """
         self._pieces.append(piece)
         self._size += len(piece)
         if self._size < CHECK_EVERY:
@@ -163,7 +170,7 @@ class TextLoops:
         """Whether all lines that the last block touches are rows of a table or rules."""
         start = self._end.rfind("\n", 0, len(self._end) - length) + 1
         if not start and len(self._end) == _KEPT:
-            return False  # nobody writes such a long one
+            return False  # no table row is that long
         return all(_RULED.fullmatch(line) for line in self._end[start:].split("\n"))
 
     def _follow_fences(self, step: str) -> None:
@@ -185,7 +192,9 @@ class TextLoops:
 
 
 def block_length(text: str) -> int:
-    """The length of the shortest block that fills the end of `text` again and again; 0 where none does, or only blanks."""
+    """The length of the shortest block that the end of `text` repeats; 0 if there is none, or only blanks
+    repeat.
+    """
     if not text[-LEAST_REPETITION:].strip():
         return 0
     for length in range(1, LONGEST_BLOCK + 1):

@@ -1,5 +1,5 @@
-"""What every request of a session begins with: made by its first prompt, and then the same, byte for byte, because a server
-keeps the work that it did on a prompt only while its beginning stays the same.
+"""What every request of a session begins with. The first prompt makes it, and then it stays the same, byte
+for byte: a server keeps the work that it did on a prompt only while its beginning does not change.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from mm.engine.verdict import NoHooks
 from mm.skills import invocation
 from mm.tools import registry
 
-# `system` is the system prompt; `tools` are Tools and `wire_tools` the same as a request lists them; `meter` an estimate.Meter;
-# `hooks` engine.hooks.Hooks or NoHooks; `instructions` an instructions.Below. `reaching` are those of the tools that do not change
-# when MCP servers do; `window` is what those were fitted to, in tokens, 0 if it was not known.
+# `system` is the system prompt. `tools` are Tools, `wire_tools` the same as a request lists them. `meter` is
+# an estimate.Meter, `hooks` are engine.hooks.Hooks or NoHooks, `instructions` an instructions.Below.
+# `reaching` are the tools of other agents and language servers, which stay. `window` is what the MCP tools
+# were fitted to, in tokens, 0 if it was not known.
 Prepared = namedtuple("Prepared", "system tools wire_tools meter hooks instructions reaching window")
 
 
 def prepare(session, cancel, window: int) -> Prepared:
-    """Made once. `window`: the model's context in tokens, 0 while unknown. Raises Cancelled; then nothing has been made."""
+    """`window`: the model's context in tokens, 0 while unknown. Raises Cancelled."""
     config = session.config
     reaching = registry.reaching(config, session.cwd, notices=session.notices)
     tools = _tools(session, reaching, cancel, window)
@@ -41,7 +42,9 @@ def prepare(session, cancel, window: int) -> Prepared:
 
 
 def with_new_tools(prepared: Prepared, session, cancel, window: int) -> Prepared:
-    """The same with the tools that the MCP servers have now, as far as they fit into the window. Raises Cancelled."""
+    """The same with the tools that the MCP servers offer now, as far as they fit the window. Raises
+    Cancelled.
+    """
     tools = _tools(session, prepared.reaching, cancel, window)
     wire_tools = registry.to_wire(tools)
     meter = prepared.meter if wire_tools == prepared.wire_tools else Meter(prepared.system, wire_tools)

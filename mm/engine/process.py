@@ -1,4 +1,5 @@
-"""What all sessions of this process share: the configuration, the model server, the numbers of the calls, the line."""
+"""What all sessions of this process share: the configuration, the model server, the MCP servers, the numbers
+of the calls, and the line of turns."""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ LEADS_OUTSIDE = "⚠️ %s leads out of the folder through a link: sessions are 
 
 
 class Process:
-    """The process's own state. `demo`: answer with the built-in scripted model instead of a server; `can_ask`: whether the
-    front end has a user who can be asked; `places`: where to look for a server that is not set, None for the usual places.
+    """The process's own state. Nothing slow happens when it is made.
 
-    Nothing slow happens when it is made: the model server is looked at by the first turn, in that turn's thread.
+    `demo`: answer with the built-in scripted model instead of a server. `can_ask`: whether the front end has
+    a user who can be asked. `places`: where to look for a server that is not configured, None for the usual
+    places. `tap` is as for chat.complete.
     """
 
     def __init__(self, config, demo: bool = False, tap=None, can_ask: bool = False, places=None):
@@ -31,7 +33,7 @@ class Process:
         self._last_number = 0
 
     def new_session(self, cwd: str) -> Session:
-        """A session in `cwd`; its file is there when this returns, where sessions are kept."""
+        """A session in `cwd`; if sessions are kept, its file is there when this returns."""
         session_id, store = new_id(), None
         folder = self._sessions_folder(cwd)
         if folder:
@@ -61,12 +63,12 @@ class Process:
         return self._mcp_pool
 
     def close(self) -> None:
-        """The process ends: so do the MCP servers. Takes two seconds if one of them does not end by itself."""
+        """Ends the MCP servers; takes two seconds if one of them does not end by itself."""
         if self._mcp_pool:
             self._mcp_pool.close()
 
     def kept_sessions(self, cwd: str, most: int) -> list:
-        """The sessions that are kept for `cwd`, a store.Kept each, the one that was saved last first; at most so many."""
+        """The sessions kept for `cwd` (store.Kept), the last one saved first; at most `most`."""
         folder = self._sessions_folder(cwd)
         if not folder:
             return []
@@ -75,7 +77,7 @@ class Process:
         return stores.kept(folder, cwd, most)
 
     def _sessions_folder(self, cwd: str):
-        """Where sessions of `cwd` are kept; None where they are not, or where a link leads out of the folder."""
+        """Where sessions of `cwd` are kept; None if they are not, or if a link leads out of the folder."""
         if not self.config.sessions_enabled:
             return None
         from mm import safe_files
@@ -87,12 +89,12 @@ class Process:
         return os.path.join(cwd, os.path.expanduser(folder))
 
     def next_ref(self) -> str:
-        """The next call identifier: numbered per process, never reset."""
+        """The next call identifier; the numbers are never reset."""
         with self._numbering:
             self._last_number += 1
             return "call_%d" % self._last_number
 
     def number_above(self, highest: int) -> None:
-        """Goes on numbering above the calls of a session that was loaded."""
+        """Continues above the numbers in a session that was loaded."""
         with self._numbering:
             self._last_number = max(self._last_number, highest)

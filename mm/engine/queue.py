@@ -1,7 +1,7 @@
-"""One turn at a time, first come first served, and whoever waits can be cancelled.
+"""One turn at a time, first come, first served; a turn that waits can be cancelled.
 
-A ticket is drawn where prompts are read, so that the order of the line is the order of arrival; it is waited for and
-given back in the turn's own thread.
+A ticket is drawn by the thread that reads the prompts, so the order of the line is the order of arrival. The
+turn's own thread waits for it and gives it back.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The model requests of a turn: each streamed to the front end, kept in the history, counted.
+"""The model requests of a turn. Each answer is streamed to the front end, kept in the history, and counted.
 
-The stream is watched while it runs. An answer that repeats itself, or reasoning without an end, is cut, and so is told what has
-to be tried again (engine.second_tries).
+The stream is watched. An answer that repeats itself, or reasoning that does not end, is cut, and the Answer
+says what to try again (engine.second_tries).
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from mm.events import AnswerCut, Text, Thought, Waiting, WindowUse
 from mm.model import call_arguments, chat
 
 EMPTY_ANSWER = "the model at %s sent an empty answer"
-EMPTY_CUT_ANSWER = "the model at %s was cut before it said anything: the conversation may fill its context window"
+EMPTY_CUT_ANSWER = ("the model at %s was cut before it said anything: the conversation may fill its context "
+                    "window")
 FULL_WINDOW = "the model at %s said nothing: the conversation fills its context window (%d tokens)"
-# An empty answer to a prompt that takes this part of the window is the window's fault and not the model's.
+# If the prompt takes this part of the window, an empty answer is the fault of the window, not of the model.
 FULL_PART = 0.95
 
-# A tool call: its number ("call_7"), the name as the model wrote it, its arguments as read once, a call_arguments.Reading.
+# A tool call: its identifier ("call_7"), the name as the model wrote it, its arguments, a
+# call_arguments.Reading.
 Call = namedtuple("Call", "ref name arguments")
 
-# What came of a request: the Calls, the finish reason, and None or the SecondTry that asks once more.
+# What came of a request: the Calls, the finish reason, and None or the SecondTry that it calls for.
 Answer = namedtuple("Answer", "calls finish again")
 
 
@@ -45,13 +47,13 @@ class ModelRequests:
         self._listener = listener(session, front)
 
     def ask(self) -> Answer:
-        """Makes the next request. Raises UserError and Cancelled; what was said before that is kept in the history."""
+        """Makes the next request. Raises UserError and Cancelled; the history keeps what was said before."""
         session, prepared, window = self._session, self._session.prepared, self._process.model.window
         messages = history.to_wire(prepared.system, session.messages)
         guess = prepared.meter.guess(session.messages)
         stream = _Stream(self._front, self._process.config, self._tries.left(THOUGHT_TOO_LONG), window.size)
-        pieces = chat.complete(self._server, messages, prepared.wire_tools, self._cancel, self._process.tap, self._listener,
-                               self._process.model.learned)
+        pieces = chat.complete(self._server, messages, prepared.wire_tools, self._cancel, self._process.tap,
+                               self._listener, self._process.model.learned)
         try:
             with contextlib.closing(pieces):
                 stream.read(pieces)
@@ -68,8 +70,9 @@ class ModelRequests:
         return Answer(calls, stream.finish, stream.again)
 
     def _keep(self, stream: _Stream) -> list:
-        """Puts what was said into the history; returns the Calls, which get their numbers here."""
-        calls = [Call(self._process.next_ref(), call.name, call_arguments.read(call.arguments)) for call in stream.calls]
+        """Puts what was said into the history; returns the Calls, which get their identifiers here."""
+        calls = [Call(self._process.next_ref(), call.name, call_arguments.read(call.arguments))
+                 for call in stream.calls]
         kept = [{"ref": call.ref, "name": call.name, "arguments": call.arguments.text} for call in calls]
         field = self._process.model.learned.reasoning_field
         if stream.text or kept:
@@ -81,17 +84,19 @@ class ModelRequests:
     def _nothing_said(self, stream: _Stream) -> EmptyAnswer:
         if stream.fills_window():
             return EmptyAnswer(FULL_WINDOW % (self._server.url, self._process.model.window.size))
-        return EmptyAnswer((EMPTY_CUT_ANSWER if stream.finish == "length" else EMPTY_ANSWER) % self._server.url)
+        return EmptyAnswer((EMPTY_CUT_ANSWER if stream.finish == "length" else EMPTY_ANSWER)
+                           % self._server.url)
 
 
 def listener(session, front) -> chat.Listener:
-    """What is told of a request while the server is waited for."""
-    return chat.Listener(notice=session.notices.add, waiting=lambda doing, seconds: front.emit(Waiting(doing, seconds)),
+    """Takes to the user what there is to say while the server is waited for."""
+    return chat.Listener(notice=session.notices.add, waiting=lambda doing,
+                         seconds: front.emit(Waiting(doing, seconds)),
                          logged=not getattr(front, "shows_waits", False))
 
 
 def count(process, session, front, usage) -> None:
-    """Adds the server's counts of a request (chat.Usage) to the session's totals, and tells the front end."""
+    """Adds the counts of a request (chat.Usage) to the session's totals, and shows them."""
     session.count(usage)
     front.emit(WindowUse((usage.input or 0) + (usage.output or 0), process.model.window.size))
 
@@ -103,7 +108,8 @@ class _Stream:
         self._front, self._window = front, window
         self._texts, self._thoughts = [], []
         self._thought_length, self._most_thought = 0, config.model_max_reasoning if limits_thought else 0
-        self._loops = {kind: loops.TextLoops(prose=kind is Text) for kind in (Text, Thought)} if config.loop_enabled else {}
+        self._loops = {kind: loops.TextLoops(prose=kind is Text)
+                       for kind in (Text, Thought)} if config.loop_enabled else {}
         self.calls, self.usage, self.finish, self.again = [], None, None, None
 
     @property
@@ -114,15 +120,15 @@ class _Stream:
 
     @property
     def thought(self) -> str:
-        """The reasoning to keep; one that was cut for its length has led nowhere."""
+        """The reasoning to keep; none if it was cut for its length, because it has led nowhere."""
         return "" if self.again is THOUGHT_TOO_LONG else "".join(self._thoughts)
 
     def fills_window(self) -> bool:
-        """Whether the prompt alone took the window, as far as that is known."""
+        """Whether the prompt alone took nearly all of the window, as far as that is known."""
         return bool(self._window and self.usage and (self.usage.input or 0) >= FULL_PART * self._window)
 
     def read(self, pieces) -> None:
-        """Takes the pieces one by one; stops before the end if the answer has to be cut."""
+        """Takes the pieces one by one; stops before the end if the answer must be cut."""
         for piece in pieces:
             kind = type(piece)
             if kind is Text or kind is Thought:
@@ -130,7 +136,7 @@ class _Stream:
                 self._take(kind, piece.text)
                 if self.again:
                     return
-            elif kind is chat.Misread:  # what the user has seen of it stays; the history knows better
+            elif kind is chat.Misread:  # what the user has seen stays seen; the history is right
                 self._thoughts += self._texts
                 self._texts.clear()
             elif kind is chat.ToolCall:

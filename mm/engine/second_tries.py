@@ -1,9 +1,10 @@
-"""Second tries: what may go wrong in a turn and is tried once more. One table.
+"""Second tries: everything that may go wrong in a turn and is then tried again. One table:
 
-    what                what happened; a name for it
-    most                how often in one turn it is tried again
-    note                what the model reads before the next try; None if nothing, or if the words come with what happened
-    end                 the line with which the turn ends after that; None if it ends with the error, or as if nothing had been
+    what    what happened
+    most    how often it is tried again in one turn
+    note    what the model reads before the next try; None if nothing, or if the words come with what happened
+    end     the line that ends the turn if it happens once more; None if the turn ends with the error, or as
+    usual
 
 A turn has one SecondTries, which counts.
 """
@@ -31,10 +32,10 @@ UNREADABLE_CALL = SecondTry(
 UNREADABLE_ARGUMENTS = SecondTry(  # the first time without the note: it may be a matter of sampling
     "the server could not read the arguments of a call", 2,
     "[the arguments of your last tool call are not valid JSON. Call the tool again with one JSON object.]")
-MALFORMED_CALL = SecondTry(  # in a row; the result of the call is the note
+MALFORMED_CALL = SecondTry(  # in a row; the note is the result of the call
     "mm could not read a call, or there is no such tool", 2, None,
     "🛑 stopped: 3 malformed tool calls in a row. Tell me how to continue.")
-SENT_ON_BY_HOOK = SecondTry(  # the hook's reason is the note
+SENT_ON_BY_HOOK = SecondTry(  # the note is the hook's reason
     "a turnEnd hook denied the end of the turn", 3)
 REFUSED_AS_TOO_LONG = SecondTry(  # after the history was shortened
     "the server refused the request because it is too long", 1, None,
@@ -62,9 +63,9 @@ class SecondTries:
         return True
 
     def is_last(self, second_try: SecondTry) -> bool:
-        """Whether the one that was taken is the last, of several."""
+        """Whether the one that was just taken is the last of several."""
         return second_try.most > 1 and not self.left(second_try)
 
     def reset(self, second_try: SecondTry) -> None:
-        """It went well: only those in a row count."""
+        """It went well this time: only failures in a row count."""
         del self._taken[second_try]

@@ -1,4 +1,4 @@
-"""One conversation with the user: where it works, what was said, what was granted, what it has used."""
+"""One conversation with the user: its folder, what was said, what was granted, and what it has used."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ def new_id() -> str:
 class Session:
     """The state of one conversation.
 
-    `messages` is the history (conversation.history); the turn that runs owns it, turns never run together. `usage` are the
-    totals of all model calls, empty until a server has counted anything. `prepared` is what its first prompt has made, a
-    prepared.Prepared, None before. `store` is None if sessions are not kept.
-    `notices` takes the lines that the user should read but that are not part of an answer. `mcp_pool` (peers.mcp_pool) holds the
-    MCP servers that it shares with other sessions, None for servers of its own.
+    `messages` is the history (conversation.history); the running turn owns it, and turns never run at the
+    same time. `usage` are the totals of all model requests, empty until a server has reported a count.
+    `prepared` is what the first prompt has made, a prepared.Prepared, and None before. `store` is None if
+    sessions are not kept. `seen` is what the tools keep (tools.context). `notices` takes lines that the user
+    should read but that are not part of an answer. `mcp_pool` (peers.mcp_pool) has the MCP servers that
+    sessions share; None for servers of its own.
     """
 
-    def __init__(self, session_id: str, cwd: str, config, store=None, saved=None, can_ask: bool = False, mcp_pool=None):
+    def __init__(self, session_id: str, cwd: str, config, store=None, saved=None, can_ask: bool = False,
+                 mcp_pool=None):
         self.id = session_id
         self.cwd = cwd
         self.config, self.can_ask = config, can_ask
@@ -56,7 +58,7 @@ class Session:
         self._told_unsaved = False
 
     def skills(self) -> tuple:
-        """The skills that can be used here; looked for once."""
+        """The skills that can be used here; they are looked for once."""
         with self._looking:
             if self._skills is None:
                 from mm.skills import catalogue
@@ -70,7 +72,7 @@ class Session:
             return self._skills
 
     def prepare(self, cancel, window: int) -> None:
-        """Makes `prepared`, if this is the session's first prompt; `window`: the model's context in tokens, 0 while unknown.
+        """Makes `prepared` with the first prompt. `window`: the model's context in tokens, 0 while unknown.
 
         Raises Cancelled.
         """
@@ -85,7 +87,7 @@ class Session:
         self._tools_may_differ = False
 
     def start_mcp_servers(self):
-        """Starts the MCP servers, once, on threads of their own; returns them, None if there are none."""
+        """Starts the MCP servers, once, in their own threads; returns them, None if there are none."""
         if self.mcp_servers is None and self.config.mcp:
             from mm.peers.mcp_pool import McpPool
 
@@ -98,7 +100,9 @@ class Session:
         return self.seen.plan.saved() if self.seen.plan else None
 
     def end(self) -> None:
-        """Tells the hooks that the session ends, if it ever began, and takes leave of its programs; takes two seconds at most."""
+        """Runs the sessionEnd hooks, if the session ever began, and ends its programs; takes two seconds at
+        most.
+        """
         if self.prepared:
             self.prepared.hooks.run("sessionEnd", Cancel())
         self.seen.close()
@@ -110,18 +114,18 @@ class Session:
         return bool(self.prepared) and self.prepared.hooks.present("sessionEnd")
 
     def tokens(self) -> int:
-        """How much of the model's window it takes, as a front end shows it."""
+        """Tokens of the model's window that it takes, as a front end shows them."""
         return self.prepared.meter.shown(self.messages) if self.prepared else 0
 
     def count(self, usage) -> None:
-        """Adds a model call's counts (chat.Usage) to the totals."""
+        """Adds a request's counts (chat.Usage) to the totals."""
         for name in usage._fields:
             count = getattr(usage, name)
             if count is not None:
                 self.usage[name] = self.usage.get(name, 0) + count
 
     def clear(self) -> None:
-        """Forgets what was said and seen. Id, folder, grants and totals stay."""
+        """Forgets what was said and seen. The id, the folder, the grants and the totals stay."""
         self.messages.clear()
         self.title = None
         self.seen.close()
@@ -134,16 +138,21 @@ class Session:
             self._tools_may_differ = True
 
     def keep_copy(self, new_id: str, model: str):
-        """Keeps what was said so far under another id; returns the id, None where sessions are not kept. Raises OSError."""
+        """Keeps what was said so far under another id; returns the id, None if sessions are not kept. Raises
+        OSError.
+        """
         return self.store.copy_as(new_id, self.messages, self.usage, self._titled(), model,
                                   self._plan_to_save()) if self.store else None
 
     def save(self, model: str, cancel=None) -> None:
-        """Writes the session file; what goes wrong is said once and tried again at the next save. `cancel`: the turn's."""
+        """Writes the session file. A failure is logged once, and the next save tries again. `cancel`: the
+        turn's.
+        """
         if not self.store:
             return
         try:
-            news = self.store.save(self.messages, self.usage, self._titled(), model, self._plan_to_save(), cancel)
+            news = self.store.save(self.messages, self.usage, self._titled(), model, self._plan_to_save(),
+                                   cancel)
         except OSError as problem:
             if not self._told_unsaved:
                 log.line("[acp] session %s is not saved: %s" % (self.id, problem.strerror or problem))
@@ -156,7 +165,7 @@ class Session:
                 self.prepared.hooks.transcript = self.store.path
 
     def save_if_due(self, model: str, cancel) -> None:
-        """During a long turn: what it has done so far must survive a crash."""
+        """Saves during a long turn: what it has done so far must survive a crash."""
         if self.store and self.store.due():
             self.save(model, cancel)
 

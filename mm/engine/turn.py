@@ -1,10 +1,11 @@
 """One turn: the model and the tools take turns until there is an answer. The page to read first.
 
     run_turn        a prompt -> an Outcome, with the history in order on every path
-    _Turn._steps    the loop: make room, ask the model (engine.request), run what it calls (engine.calls), ask again
+    _Turn._steps    the loop: make room, ask the model (engine.request), run its calls (engine.calls), ask again
 
-What goes wrong on the way and is tried once more stands in engine.second_tries. Events go to the front end as they happen.
-Cancelled and UserError pass through every function here and end the turn; the history keeps what was said and done until then.
+What goes wrong and is tried again is in the table of engine.second_tries. Events go to the front end as they
+happen. Cancelled and UserError pass through every function here and end the turn; the history keeps what was
+said and done until then.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ from mm.engine.second_tries import SecondTries
 from mm.errors import UserError
 from mm.events import Text
 
-END_TURN, MAX_TOKENS, MAX_TURN_REQUESTS, CANCELLED = "end_turn", "max_tokens", "max_turn_requests", "cancelled"
+END_TURN, CANCELLED = "end_turn", "cancelled"
+MAX_TOKENS, MAX_TURN_REQUESTS = "max_tokens", "max_turn_requests"
 
 STEPS_USED_UP = '🛑 stopped after %d steps. Say "go on" to continue.'
 
-# How a turn ended. `error`: the UserError that ended it, or None. `stopped`: whether mm broke off the work (steps, loop,
-# window). The rest counts the calls that ran.
+# How a turn ended. `error`: the UserError that ended it, or None. `stopped`: whether mm broke off the work
+# (steps, loop, window). The rest counts the calls that ran.
 Outcome = namedtuple("Outcome", "stop_reason error stopped commands file_operations skills")
 
 
 def run_turn(process, session, prompt: str, front, cancel: Cancel) -> Outcome:
     """Runs one turn of `session`. The caller holds the process's turn (engine.queue).
 
-    Never raises Cancelled or UserError: they are in the Outcome. Whatever else is raised is a bug; the history is in
-    order even then, and saved.
+    Never raises Cancelled or UserError: they are in the Outcome. Whatever else is raised is a bug; the
+    history is in order even then, and saved.
     """
     turn = _Turn(process, session, front, cancel)
     stop_reason, error = CANCELLED, None
@@ -107,7 +109,8 @@ class _Turn:
     def _make_room(self) -> None:
         """Shortens the history if it has outgrown its part of the window."""
         window, session = self._process.model.window.size, self._session
-        if window and session.prepared.meter.used(session.messages) > estimate.limit(self._process.config, window):
+        used = session.prepared.meter.used(session.messages)
+        if window and used > estimate.limit(self._process.config, window):
             self._report(self._compactor().check())
 
     def _ask(self):
@@ -141,8 +144,10 @@ class _Turn:
         return MAX_TOKENS
 
     def _asks_for_call_again(self, problem: UserError) -> bool:
-        """Whether the server failed because it could not read the call that the model wrote, and may be asked again. The note
-        goes after something that was said, which is kept, or comes with the last try."""
+        """Whether the server could not read the call that its model wrote, and may be asked again.
+
+        The note is added if the model has said something, which is kept, and with the last try.
+        """
         again = second_tries.OF_KIND.get(getattr(problem, "kind", None))
         if again is second_tries.UNREADABLE_ARGUMENTS and problem.status != 500:
             again = None  # the server speaks of the history
@@ -175,7 +180,7 @@ class _Turn:
         if outcome.line:
             log.line("[acp] session %s: %s" % (self._session.id, outcome.line))
         if outcome.stop:
-            # Not into the history, and the question goes too: a conversation that is too long must not grow by them.
+            # Not into the history, and the question is dropped, too: what is too long must not grow.
             self.stopped = True
             self._front.emit(Text(outcome.stop))
             raise _BrokenOff(END_TURN)
@@ -203,7 +208,7 @@ class _Turn:
         return verdict.denied
 
     def _break_off(self, line: str, stop_reason: str = END_TURN) -> None:
-        """Ends the turn with a line of mm's own, which is part of the answer and of the history. Raises _BrokenOff."""
+        """Ends the turn with a line that is part of the answer and of the history. Raises _BrokenOff."""
         self.stopped = True
         history.close_calls(self._session.messages, history.INTERRUPTED)
         self._front.emit(Text(line))
@@ -211,7 +216,7 @@ class _Turn:
         raise _BrokenOff(stop_reason)
 
     def leave_in_order(self) -> None:
-        """What holds on every path: no call without a result, no question without any answer, all of it saved."""
+        """On every path each call has a result, each question has some answer, and all of it is saved."""
         session = self._session
         history.close_calls(session.messages, history.INTERRUPTED)
         history.drop_unanswered(session.messages)

@@ -1,6 +1,5 @@
-"""What hooks say about an event, and what follows from it; engine.hooks runs them, where there are any.
-
-A room of its own, because most sessions have no hooks and need not load what runs them.
+"""What hooks say about an event, and what follows. A room of its own, because most sessions have no hooks and
+need not load engine.hooks, which runs them.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ DENIED_TITLE = "%s — denied by a hook"
 # The first line of a result whose arguments a hook replaced.
 ARGUMENTS_CHANGED = "[a hook changed the arguments]"
 
-# What the hooks of an event said. `reason` and `context` are "" where there is none; `arguments` a dict in the place of
-# the call's, not yet checked against the tool, or None.
+# What the hooks of an event said. `reason` and `context` are "" if there is none; `arguments` is a dict to
+# use instead of the call's, not yet checked against the tool, or None.
 Verdict = namedtuple("Verdict", "denied reason context arguments")
 NOTHING = Verdict(False, "", "", None)
 
 
 class NoHooks:
-    """In the place of hooks.Hooks where the configuration has none."""
+    """Stands for hooks.Hooks if none are configured."""
 
     transcript = None
 

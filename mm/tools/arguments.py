@@ -1,7 +1,7 @@
 """From what a model wrote as a call's arguments to a dict that fits the tool's parameters. Pure.
 
-Models name parameters as they were trained to and send numbers as strings; both are put right without a word. What
-cannot be put right is answered by a sentence that says what to send instead.
+Models name parameters as they were trained to, and send numbers as strings: both are accepted. What cannot be
+accepted is answered with a sentence that says what to send instead.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from mm.text import replace_surrogates
 from mm.tools.tool import BadArguments
 
 _NOT_JSON = "[{0}: the arguments are not valid JSON ({1}). Call {0} again with one JSON object.]"
-_EXPECTED = {"string": "a string", "integer": "a number", "number": "a number", "boolean": "true or false", "array": "a list"}
+_EXPECTED = {"string": "a string", "integer": "a number", "number": "a number", "boolean": "true or false",
+             "array": "a list"}
 
 
 def parse_arguments(tool, arguments) -> dict:
     """`arguments` (a call_arguments.Reading of what the model sent, or a dict) as {parameter name: value}.
 
-    Holds the required parameters and those of the others that were given; what the tool does not know is left out.
-    Raises BadArguments.
+    It has all required parameters and those of the others that were given. What the tool does not know is
+    left out. Raises BadArguments.
     """
     given = arguments
     if not isinstance(arguments, dict):
@@ -31,7 +32,7 @@ def parse_arguments(tool, arguments) -> dict:
 
 
 def _fitted(tool, parameters, given, where="") -> dict:
-    """The values in `given` that belong to `parameters`; `where` precedes their names in a complaint."""
+    """The values in `given` that belong to `parameters`; `where` comes before their names in an error."""
     names = {plain_name(name): parameter.name
              for parameter in reversed(parameters) for name in parameter.aliases}
     names.update((plain_name(parameter.name), parameter.name) for parameter in parameters)
@@ -55,10 +56,11 @@ def plain_name(name):
 
 
 def _fit(tool, parameter, value, where):
-    """`value` in the parameter's type, coerced where its meaning is plain."""
+    """`value` in the parameter's type, converted if its meaning is plain."""
     try:
         if parameter.type == "array":
-            return [_element(tool, parameter, element, number) for number, element in enumerate(_list(value), 1)]
+            return [_element(tool, parameter, element, number) for number,
+                    element in enumerate(_list(value), 1)]
         return _COERCE[parameter.type](value)
     except (ValueError, OverflowError):
         expected = _EXPECTED[parameter.type]
@@ -66,7 +68,7 @@ def _fit(tool, parameter, value, where):
 
 
 def _element(tool, parameter, value, number):
-    """One element of a list; a text alone where an object is expected is the object's first parameter."""
+    """One element of a list; a text instead of an object is the object's first parameter."""
     if not parameter.items:
         return _string(value)
     if not isinstance(value, dict):

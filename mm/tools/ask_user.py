@@ -20,7 +20,7 @@ USER_DECLINED = "[the user declined to answer]"
 USER_CANCELLED = "[the user cancelled the question]"
 NO_ANSWER = "[no answer]"
 ANSWER = "q%d %s: %s"
-# What the user sees where there are several questions.
+# What the user sees if there are several questions.
 MANY_QUESTIONS = "The agent has %d questions for you."
 
 
@@ -96,13 +96,13 @@ def schema(questions) -> dict:
 
 def _property(question):
     title, options = question["question"], question["options"]
-    told = {
+    field = {
         CHOICE: {"type": "string", "title": title, "enum": options},
         MULTI: {"type": "array", "title": title, "items": {"type": "string", "enum": options}},
         TEXT: {"type": "string", "title": title},
         CONFIRM: {"type": "boolean", "title": title},
     }[question["type"]]
-    return dict(told, default=question["default"]) if "default" in question else told
+    return dict(field, default=question["default"]) if "default" in question else field
 
 
 def _said(question, value):

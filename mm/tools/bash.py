@@ -1,11 +1,11 @@
 """bash: one command line in a shell, in a process group of its own.
 
-Threads of a call: a *pump* moves what the group writes into an Output and then waits for the shell's exit;
-the turn's thread waits for that, the timeout or the cancel. A command that is not over at once gets a
-*waiter* too, which blocks until the shell has exited, because children that it left in the background hold
-the pipe open. The answer is given when the shell has exited; the pump is not waited for beyond a moment then:
-it goes on in the background, which saves those children from a broken pipe and fills their log. Both threads
-are daemons.
+Threads of a call: a *pump* moves what the group writes into an Output, and waits for the shell's exit after
+that. The turn's thread waits for the pump, the timeout or the cancel. A command that does not end at once
+also gets a *waiter*, which blocks until the shell has exited, because children that it left in the background
+hold the pipe open. The answer is given when the shell has exited. After that the pump is waited for only a
+moment; it goes on in the background, which spares those children a broken pipe and fills their log. Both
+threads are daemons.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COMMAND_LIMIT = 128 * 1024 - len("MM_COMMAND=") - 1
 GRACE = 2.0
 DRAIN = 0.3
 LIVE = 0.25
-# Seconds after which a command is not over at once.
+# A command that runs for more seconds than this gets a waiter.
 PUMP_ALONE = 0.02
 
 # Nobody can answer a question or leave a pager or an editor.
@@ -200,7 +200,8 @@ class _Run:
     def _still_running(self):
         group = self._child.pid
         log = self._output.named("Its output goes to {}")
-        return f"[still running in the background: process group {group}. {log}. Stop it with: kill -- -{group}]"
+        return (f"[still running in the background: process group {group}. {log}. "
+                f"Stop it with: kill -- -{group}]")
 
 
 def _ending(code):

@@ -1,4 +1,6 @@
-"""What a tool is given beside its arguments: the Context of one call, and in it what the conversation's tools have Seen."""
+"""What a tool gets besides its arguments: the Context of one call, and in it what the session's tools have
+Seen.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +8,18 @@ from collections import namedtuple
 
 from mm.tools import paths
 
-# A known model window limits what one result may show to this part of it, at so many characters a token.
+# One result may show this part of the model's window, if that is known.
 WINDOW_PART = 10
 CHARACTERS_PER_TOKEN = 4
 LEAST_SHOWN = 1000
 
 
 class Context(namedtuple("Context", "folder config cancel front ref window seen")):
-    """One call's surroundings, which stay the same while it is prepared and runs.
+    """The surroundings of one call, which do not change while it is prepared and runs.
 
-    `folder` is the session's, absolute; `config` mm.config's; `cancel` the turn's; `front` its front end (mm.events); `ref` the
-    call's number, `call_7`; `window` the model's context in tokens, 0 while unknown; `seen` the session's Seen.
+    `folder` is the session's, absolute. `config` is the configuration, `cancel` the turn's Cancel, `front`
+    its front end (mm.events), `ref` the call's identifier ("call_7"). `window` is the model's context in
+    tokens, 0 while unknown. `seen` is the session's Seen.
     """
 
     __slots__ = ()
@@ -35,10 +38,10 @@ class Context(namedtuple("Context", "folder config cancel front ref window seen"
 class Seen:
     """What tools keep from one call to the next, until the session ends or forgets.
 
-    `failed_edits` maps real paths to the number of edits that failed there in a row. `plan` is the tool plan's Plan, None without
-    one. `skills_read` holds the names of the skills whose text stands in the conversation; whoever removes it from there clears
-    them. `language_servers` is what the tool lsp keeps running, None before its first call. A session runs one call at a time, so
-    nothing here is locked.
+    `failed_edits` maps real paths to the number of edits that failed there in a row. `plan` is the plan
+    tool's Plan, or None. `skills_read` has the names of the skills whose text is in the conversation; whoever
+    removes it from there clears them. `language_servers` is what the tool lsp keeps running, None before its
+    first call. A session runs one call at a time, so nothing here is locked.
     """
 
     def __init__(self):
@@ -50,12 +53,12 @@ class Seen:
         self._parts = {}  # real path -> (sha256, set of line numbers shown so far), for the others
 
     def close(self) -> None:
-        """The session ends or forgets: the programs that a tool keeps running end."""
+        """Ends the programs that a tool keeps running: the session ends or forgets."""
         if self.language_servers:
             self.language_servers.close()
 
     def knows_whole(self, real: str, digest: str) -> bool:
-        """Whether the model was shown, or has written, every byte of the file as it is with this sha256."""
+        """Whether the model was shown, or has written, every byte of the file with this sha256."""
         return self._whole.get(real) == digest
 
     def last_known(self, real: str) -> str | None:

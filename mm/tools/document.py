@@ -1,7 +1,7 @@
 """Document: a text in lines. Pure.
 
-Models write \\n line ends. A Document knows the file's own: it speaks of its text with \\n ends, `flat`, and
-gives back the text itself for any part of that.
+Models write \\n line ends. A Document knows the file's own. It describes its text with \\n ends, `flat`, and
+returns the text itself for any part of that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Document:
         self._starts = self._pairs = None
 
     def starts(self) -> list:
-        """The offsets in `flat` of all lines, and where one more would begin."""
+        """The offsets in `flat` of all lines, and that of a line after the last."""
         if self._starts is None:
             self._starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
         return self._starts

@@ -13,12 +13,12 @@ NAME = "edit_file"
 # The largest file that is edited, in lines and characters, and at how many places at once: models edit files
 # of thousands of lines, and all is gone through several times if nothing is found.
 LINES, CHARACTERS, CHANGES = 50_000, 2_000_000, 10_000
-# After this many failures in a row on one file the model is shown all of it, if it is no longer than that.
+# After this many failures in a row on one file, the model is shown all of it, up to this many lines.
 FAILURES = 2
 REWRITTEN_LINES = 300
 # What a result shows of the file around the changes, in lines and characters a line.
 CONTEXT, CONTEXT_IN_ALL, CONTEXT_LINE = 3, 20, 300
-# At most so many places are named.
+# At most this many places are named.
 PLACES = 10
 
 _HOW = {
@@ -51,7 +51,7 @@ def prepare(arguments, context):
     how = _HOW[match.level]
     if match.level == matching.LOOKALIKE:
         how %= _named(document, old, match.spans[0][0])
-    report = _report(place, changed, changes, how)  # here, because a change that was made is not cancelled
+    report = _report(place, changed, changes, how)  # now, because a change that was made is not cancelled
     known, result = files.digest(before), files.digest(after)
     diff = events.Diff(place.location, document.flat, changed.flat)
 
@@ -70,8 +70,7 @@ def prepare(arguments, context):
 
 
 def _opened(context, place):
-    """The file's bytes, these Decoded, and the Document; ToolError where there is nothing that could be
-    edited."""
+    """The file's bytes, these Decoded, and the Document. Raises ToolError if it cannot be edited."""
     before = files.read(NAME, place)
     if before is None:
         raise ToolError(similar.missing(NAME, place, context.folder, context.cancel))

@@ -152,7 +152,7 @@ def _indented(text, limit):
 
 def _type(headers):
     """The media type, in small letters; "" where there is none."""
-    return one_line((headers.get("Content-Type") or "").partition(";")[0]).lower()
+    return one_line(clean_terminal((headers.get("Content-Type") or "").partition(";")[0])).lower()
 
 
 def _charset(headers):

@@ -17,14 +17,14 @@ from mm.tools.tool import ToolError
 
 # The largest file that is read, in bytes.
 SIZE_LIMIT = 50 * 1024 * 1024
-# A NUL within so many bytes from the start makes a file binary.
+# A NUL within this many bytes from the start makes a file binary.
 BINARY_PROBE = 8 * 1024
-# At most so many names of a directory are listed.
+# At most this many names of a directory are listed.
 LISTED = 200
 # The longer ones first: UTF-32's begins as UTF-16's does.
 _BOMS = ((codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"), (codecs.BOM_UTF8, "utf-8"),
          (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-# A coding line as in Python and Emacs, XML's declaration, CSS's and HTML's charset; within so many bytes.
+# A coding line as in Python and Emacs, or the charset of XML, CSS and HTML, within this many bytes.
 _DECLARED, _DECLARED_WITHIN = re.compile(rb"""(?:coding|charset)["']?[ \t]*[:= ][ \t]*["']?([-\w.]+)"""), 1024
 
 # A file's text as it stands, with its own line ends, and what it takes to make bytes of it again. `known` is
@@ -34,13 +34,13 @@ Decoded = namedtuple("Decoded", "text encoding bom known", defaults=(b"", True))
 
 
 def title(tool_name, place) -> str:
-    """What the call is called: the path as given, and the file behind it where links lead elsewhere."""
+    """The title of a call: the path as given, and the file that it leads to if that is another one."""
     line = f"{tool_name}: {one_line(place.given)}"
     return f"{line} -> {one_line(place.real)}" if place.linked else line
 
 
 def read(tool_name, place) -> bytes | None:
-    """The file's bytes, None if there is no such file. Raises ToolError for what is no file to read."""
+    """The file's bytes, None if there is no such file. Raises ToolError if it cannot be read as a file."""
     try:
         status = os.stat(place.real)  # first, because a device may act on being opened
         if stat.S_ISDIR(status.st_mode):
@@ -71,7 +71,7 @@ def failure(tool_name, place, error: OSError) -> ToolError:
 
 
 def decode(tool_name, place, data: bytes, use: str) -> Decoded:
-    """The text in `data`; ToolError where it is binary, ending in "use bash to <use>"."""
+    """The text in `data`. Raises ToolError if it is binary, which ends in "use bash to <use>"."""
     for bom, encoding in _BOMS:
         text = _decoded(data[len(bom):], encoding) if data.startswith(bom) else None
         if text is not None:
@@ -99,7 +99,7 @@ def _decoded(data, encoding):
 
 
 def note(place, decoded: Decoded) -> str:
-    """The line above a text whose encoding is not what all others are in; "" if there is nothing to say."""
+    """The line above a text that is not in Unicode; "" if there is nothing to say."""
     if not decoded.known:
         return (f"[the encoding of {place.given} is unknown: read as Latin-1, "
                 f"so letters other than ASCII may be wrong. In bash: {_convert(place)}]\n")
@@ -139,7 +139,7 @@ def unchanged(tool_name, place, data: bytes | None) -> None:
 
 
 def check_writable(tool_name, place) -> None:
-    """Raises ToolError where the file could not be replaced or made, as far as can be told before."""
+    """Raises ToolError if the file could not be replaced or made, as far as that is known beforehand."""
     if os.path.exists(place.real) and not os.access(place.real, os.W_OK):
         raise ToolError(f"[{tool_name}: {place.given} is read-only]")
     folder = os.path.dirname(place.real)
@@ -161,7 +161,7 @@ def replace(tool_name, place, data: bytes) -> None:
 
 
 def _make_folders(folder):
-    """os.makedirs, which calls itself for each folder and fails where there are many."""
+    """os.makedirs, which fails for very deep folders because it calls itself for each of them."""
     missing = []
     while not os.path.lexists(folder):
         missing.append(folder)
@@ -169,7 +169,7 @@ def _make_folders(folder):
     for folder in reversed(missing):
         try:
             os.mkdir(folder)
-        except FileExistsError:  # somebody else was as quick; if it is no folder, what comes next says so
+        except FileExistsError:  # another process made it; if it is not a folder, the next step fails
             pass
 
 

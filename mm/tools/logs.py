@@ -1,13 +1,13 @@
-"""The folder of this process for outputs that are too long to show, and what becomes of those of earlier
-ones.
+"""The folder of this process for outputs that are too long to show, and what becomes of older ones.
 
-The folder is made with the first log. A log that no result names is removed by whoever made it; the folder
-goes at exit when it is empty, because the model may read a named log later and the user still later. With
-each new log the logs of processes that are gone are looked through: they are removed after a week, and the
-oldest of all, this process's own too, while together they take more than TOTAL.
+The folder is made with the first log. A log that no result names is removed by whoever made it. The folder
+goes at exit if it is empty; otherwise it stays, because the user may read a named log later. With each new
+log, what processes have left that are gone is tidied up: their logs are removed after a week, and the oldest
+logs of all, this process's own included, as long as all logs together take more than TOTAL.
 
-A folder is known as mm's by its name and by the file `pid` in it, which its process has locked for as long as
-it lives. Only files with mm's names are removed: anything else in it stays, and so does the folder then.
+A folder is known as mm's by its name and by the file `pid` in it, which its process keeps locked while it
+lives. Only files with mm's names are removed. If anything else is in a folder, it stays, and so does the
+folder.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _new_folder():
         os.write(mark, b"%d" % os.getpid())
         replacing.lock(mark)
     except OSError:
-        pass  # a full disk, or one without locks: the folder is taken for that of a process that is gone
+        pass  # a full disk, or one without locks: the folder will look abandoned
     return made
 
 
@@ -74,29 +74,29 @@ def close() -> None:
 
 
 def tidy(parent: str, own: str | None = None, total: int = TOTAL) -> None:
-    """Removes, below `parent`, what processes that are gone left long ago, and the oldest logs above `total`
-    bytes.
+    """Removes old folders of processes that are gone, below `parent`, and the oldest logs above `total`.
 
-    `own` is the folder of this process, whose logs count, too.
+    `own` is the folder of this process, whose logs count, too; `total` is in bytes.
     """
-    if not _tidying.acquire(blocking=False):
-        return  # it is being done
-    try:
-        oldest = time.time() - KEPT_DAYS * 24 * 3600
-        logs = []
-        for path, changed in _folders(parent):
-            if path != own and not _is_abandoned(path):
-                continue
-            found = _logs_in(path)
-            if path != own and changed < oldest:
-                _remove(path, [os.path.basename(log) for _, _, log in found] + [_PID])
-            else:
-                logs += found
-        _remove_above(sorted(logs), total, own)
-    except OSError:
-        pass  # another mm was faster
-    finally:
-        _tidying.release()
+    with _tidying:
+        try:
+            _tidy(parent, own, total)
+        except OSError:
+            pass  # another mm was faster
+
+
+def _tidy(parent, own, total):
+    oldest = time.time() - KEPT_DAYS * 24 * 3600
+    logs = []
+    for path, changed in _folders(parent):
+        if path != own and not _is_abandoned(path):
+            continue
+        found = _logs_in(path)
+        if path != own and changed < oldest:
+            _remove(path, [os.path.basename(log) for _, _, log in found] + [_PID])
+        else:
+            logs += found
+    _remove_above(sorted(logs), total, own)
 
 
 def _folders(parent):

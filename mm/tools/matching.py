@@ -7,7 +7,7 @@ if the one before found nothing, and nothing looser, because a similar place is 
     LOOKALIKE   with straight quotes, hyphens and plain blanks for typographic ones, on either side
     TRAILING    whole lines that are equal but for blanks at their ends
     BLANKS      whole lines that are equal with every run of blanks as one; empty lines around do not count
-    NUMBERED    as BLANKS, without the column of line numbers that stands before every line
+    NUMBERED    as BLANKS, without a column of line numbers before every line
 
 What is found is given in terms of \\n line ends (mm.tools.document). What is replaced is spliced into the
 file's text, and a line that the change leaves as it was keeps its bytes.
@@ -42,14 +42,14 @@ _PLAIN = str.maketrans({sign: plain for plain, signs in (
     (" ", "\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"),
 ) for sign in signs})
 
-# Nearest text is looked for by similarity only in files of so few lines, in so many characters a line, and
-# from so high a ratio on.
+# Similar text is looked for only in files with fewer lines than this; in this many characters of a line; and it
+# must reach this ratio.
 _COMPARABLE_LINES, _COMPARABLE_CHARACTERS, _LIKE = 5000, 300, 0.6
-# So many places vote at most: a line may stand in all of them.
+# At most this many places vote: a line may be in all of them.
 _VOTES = 200_000
-# The words of two texts are compared with each other only if they are so few.
+# Two texts are compared word by word only if they have at most this many.
 _WORDS = 4000
-# From so many lines on, those that are everywhere are no help in comparing `old` and `new`.
+# Above this many lines, difflib leaves out those that are everywhere when it compares `old` and `new`.
 _FREQUENT_COUNT = 1000
 
 _AROUND, _BEGINNING = 2, 20
@@ -59,7 +59,7 @@ _NUMBER = re.compile(r"[ \t]*(\d{1,7})(?:\t|[ \t]*[|→]|:)")
 
 
 def find(document: Document, old: str, new: str) -> Match | None:
-    """Where `old` stands: all places at the first level that has any. `old` must not be empty."""
+    """Where `old` is: all places at the first level that has any. `old` must not be empty."""
     old, new = flatten(old), flatten(new)
     starts = _places(document.flat, old)
     if starts:
@@ -92,7 +92,7 @@ def _find_lines(document, old, new):
 
 
 def _places(text, part, shared=0):
-    """The offsets of `part` in `text`, which share at most so many characters with the one before."""
+    """The offsets of `part` in `text`. Two places that follow each other may share `shared` characters."""
     found, start = [], text.find(part)
     while start >= 0:
         found.append(start)
@@ -130,7 +130,7 @@ def _attempts(old, new):
     if unnumbered and marked:
         yield (NUMBERED, _collapse, *_without_margins(unnumbered, marked), True)
     elif unnumbered and not any(_NUMBER.match(line) for line in new):
-        # `new` is written as it is to stand in the file.
+        # `new` is already written as it should be in the file.
         yield (NUMBERED, _collapse, *_without_margins(unnumbered, new), False)
 
 
@@ -155,8 +155,7 @@ def _without_margins(old, new):
 
 
 def _without_numbers(lines, counting=True):
-    """The lines without the column of numbers that every filled one begins with; None where one has none, or
-    nothing is left.
+    """The lines without a column of numbers, or None if a filled line has no number or nothing else is left.
 
     `counting`: the numbers must go up by one, which a list of other things with numbers before them rarely
     does.
@@ -177,8 +176,8 @@ def plain(text: str) -> str:
 
 
 def difference(own: str, sent: str) -> str:
-    """Names the first sign of a line of the file that only looks like the one that was sent: `U+201C where
-    you sent "`."""
+    """Names the first sign in a line that only looks like the one that was sent: `U+201C where you sent "`.
+    """
     for mine, yours in zip(own, sent):
         if mine != yours:
             if plain(mine) != plain(yours):
@@ -188,8 +187,7 @@ def difference(own: str, sent: str) -> str:
 
 
 def _keep_own(old, own, new):
-    """`new` with the signs of `own` in the place of those of `old`, where the change leaves them as they
-    were."""
+    """`new` with the signs of `own` in place of those of `old`, as far as the change leaves them alone."""
     words, mine, others = (re.findall(r"\w+|\W", text) for text in (old, own, new))
     if max(len(words), len(others)) > _WORDS:
         return new
@@ -258,10 +256,10 @@ def _replacement(document, match, edits, start, end):
 
 
 class _Indents:
-    """Turns a line indented as `old` is into one indented as the file is, by the lines that stand in both.
+    """Turns a line indented as `old` is into one indented as the file is, by the lines that are in both.
 
-    An indentation that stands in `old` becomes what it is in the file. One that does not is taken from the
-    closest that does, and the rest of it turned from spaces to tabs or back where the file needs that.
+    An indentation that `old` has becomes what it is in the file. Any other is taken from the closest that
+    `old` has, and the rest of it is turned from spaces to tabs or back if the file needs that.
     """
 
     def __init__(self, old, own, new):
@@ -276,7 +274,7 @@ class _Indents:
         self._unit = self._find_unit(old + new)
 
     def _find_unit(self, lines):
-        """How many spaces stand for one tab between `old` and the file."""
+        """How many spaces one tab is, going by `old` and the file."""
         for source, target in self._table.items():
             spaces, tabs = (target, source) if "\t" in source else (source, target)
             if spaces and tabs and not spaces.strip(" ") and not tabs.strip("\t"):
@@ -333,7 +331,7 @@ def nearest(document: Document, old: str) -> Nearest:
 
 
 def _best_offset(keys, sought):
-    """Where most of the lines stand in their place, by votes, the rarest lines first. A lone bracket has no
+    """Where most of the lines are in their place, by votes, the rarest lines first. A lone bracket has no
     vote."""
     standing = {key: [] for key in sought if sum(map(str.isalnum, key)) > 2}
     for index, key in enumerate(keys):
@@ -350,8 +348,7 @@ def _best_offset(keys, sought):
 
 
 def _by_longest_line(keys, sought):
-    """Where the line stands that is most like the longest of those sought, as difflib.get_close_matches has
-    it."""
+    """Where the line is that is most like the longest one sought, as in difflib.get_close_matches."""
     import difflib
 
     longest = max(range(len(sought)), key=lambda index: len(sought[index]))

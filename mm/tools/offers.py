@@ -1,7 +1,8 @@
-"""The built-in tools as the model is offered them: names, descriptions, parameters.
+"""The built-in tools as they are offered to the model: names, descriptions, parameters.
 
-Every first request needs these, few turns need what is behind them: the room with the name of a tool is loaded with its first
-call. The numbers that a description mentions stand here, and the rooms take them from here.
+Every first request needs these, and few turns need the code of a tool: the room with the tool's name is
+loaded with its first call. A number that a description mentions is a constant here, and the room takes it
+from here.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from mm.tools.tool import SHOWN, Parameter, Tool
 
 # read_file: lines shown unless `limit` asks for another number.
 READ_LINES = 1000
-# lsp: the names of its actions; what they need and ask stands in the tool's room.
+# lsp: the names of its actions; the tool's room says what they need and ask.
 LSP_ACTIONS = ("definition", "references", "hover", "symbols", "find", "diagnostics", "rename")
 PLAN_ACTIONS = ("show", "start", "next", "done", "skip", "add", "stop")
 # Characters of an agent's description.
@@ -21,7 +22,7 @@ _PATH_ALIASES = ("file_path", "filename", "file", "target_file")
 
 
 def _at_first_call(name: str, *more):
-    """The prepare() of the room with the tool's name; `more` are its arguments after the usual two."""
+    """Stands for prepare() in the room with the tool's name; `more` are its further arguments."""
 
     def prepare(arguments, context):
         room = __import__("mm.tools." + name, fromlist=("prepare",))
@@ -71,7 +72,8 @@ READ_FILE = Tool(
         Parameter("path", "string", "File or folder, relative to the working directory", True, _PATH_ALIASES),
         Parameter("offset", "integer", "First line, from 1; negative: from the end",
                   False, ("start", "start_line", "line", "line_start")),
-        Parameter("limit", "integer", f"Number of lines, default {READ_LINES}", False, ("lines", "max_lines", "count")),
+        Parameter("limit", "integer", f"Number of lines, default {READ_LINES}", False,
+                  ("lines", "max_lines", "count")),
     ),
     "path",
     _at_first_call("read_file"),
@@ -79,7 +81,8 @@ READ_FILE = Tool(
 
 WRITE_FILE = Tool(
     "write_file",
-    "Write a whole file, for new files. An existing one must have been read first; to change a part use edit_file.",
+    "Write a whole file, for new files. An existing one must have been read first; to change a part use "
+    "edit_file.",
     "edit",
     (
         Parameter("path", "string", "File, relative to the working directory", True, _PATH_ALIASES),
@@ -93,14 +96,15 @@ WRITE_FILE = Tool(
 def read_skill(skills) -> Tool:
     """The tool that reads these skills (catalogue.Skill), one at least.
 
-    The names are told as an enum. A skill that the model may not choose by itself must not stand there, and can be read all
-    the same once the user has named it; servers that hold the model to the enum would make that impossible, so with such
-    a skill there is no enum, and the catalogue in the system prompt names the others.
+    The names are an enum, unless there is a skill that the model may not choose by itself. Such a skill can
+    still be read once the user has named it, and a server that holds the model to the enum would prevent
+    that. Then only the catalogue in the system prompt names the others.
     """
     offered = tuple(skill.name for skill in skills if skill.model_may_call)
     return Tool(
         "read_skill",
-        "Read a skill, a procedure for one kind of task. When one matches the task, read it before anything else.",
+        "Read a skill, a procedure for one kind of task. When one matches the task, read it before anything "
+        "else.",
         "read",
         (Parameter("name", "string", "Name of the skill", True, ("skill", "skill_name", "command"),
                    offered if len(offered) == len(skills) else ()),),
@@ -114,7 +118,8 @@ FETCH_CONTENT = Tool(
     "fetch",
     (
         Parameter("url", "string", "", True, ("uri", "link", "address")),
-        Parameter("output", "string", "File to save to", False, ("path", "file", "file_path", "filename", "output_path")),
+        Parameter("output", "string", "File to save to", False,
+                  ("path", "file", "file_path", "filename", "output_path")),
         Parameter("offset", "integer", "Character to start at", False, ("start", "start_index")),
     ),
     "url",
@@ -123,7 +128,8 @@ FETCH_CONTENT = Tool(
 
 PLAN = Tool(
     "plan",
-    "Keep the plan of a task of several steps; the user sees it. Start it once, then mark each step as you finish it."
+    "Keep the plan of a task of several steps; the user sees it. Start it once, then mark each step as you "
+    "finish it."
     " Not for small tasks.",
     "other",
     (
@@ -133,7 +139,8 @@ PLAN = Tool(
         Parameter("step", "integer", "done, skip: its number", False, ("number", "id", "index")),
         Parameter("text", "string", "add: the new step", False),
         Parameter("after", "integer", "add: behind this step, else last", False),
-        Parameter("note", "string", "next, done, skip, stop: a remark or the reason", False, ("reason", "remark")),
+        Parameter("note", "string", "next, done, skip, stop: a remark or the reason", False,
+                  ("reason", "remark")),
     ),
     "action",
     _at_first_call("plan"),
@@ -141,10 +148,13 @@ PLAN = Tool(
 
 
 def ask_user(can_ask: bool) -> Tool:
-    """`can_ask`: whether there is a user who can be asked; else the tool is there only to say so to a model that calls it."""
+    """`can_ask`: whether there is a user who can be asked; else the tool is there only to say so to a model
+    that calls it.
+    """
     return Tool(
         "ask_user",
-        "Ask the user what only they can decide, 1 to 4 questions at once. Never for what you can find out, nor for permission.",
+        "Ask the user what only they can decide, 1 to 4 questions at once. Never for what you can find out, "
+        "nor for permission.",
         "other",
         (
             Parameter("questions", "array", "", items=(
@@ -169,7 +179,8 @@ def ask_agent(config, environ) -> Tool:
                           for name, entry in config.agents.items() if entry.description)
     return Tool(
         "ask_agent",
-        "Have another agent do a task in this folder and get its answer. It knows nothing of this conversation: tell it all.",
+        "Have another agent do a task in this folder and get its answer. It knows nothing of this "
+        "conversation: tell it all.",
         "other",
         (
             Parameter("agent", "string", described, True, ("name", "agent_name"), tuple(config.agents)),
@@ -190,7 +201,8 @@ def lsp(usable, environ) -> Tool:
         "read",
         (
             Parameter("action", "string", "", True, ("operation", "command"), LSP_ACTIONS),
-            Parameter("path", "string", "File, needed but for find", False, ("file_path", "filename", "file")),
+            Parameter("path", "string", "File, needed but for find", False,
+                      ("file_path", "filename", "file")),
             Parameter("symbol", "string", "Name as it stands in the file", False, ("name", "old_name")),
             Parameter("line", "integer", "Line of the symbol, if known", False, ("line_number",)),
             Parameter("query", "string", "For find: a part of a name", False, ("pattern", "search")),

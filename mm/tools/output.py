@@ -1,8 +1,7 @@
-"""A long output: all of it in memory while it is short, else its two ends, and all of it in a log that the
-result names.
+"""An output: all of it in memory while it is short, else its two ends, and all of it in a log.
 
-Two threads use an Output: one adds, the turn's looks. The log is written from the moment the memory does not
-hold everything, or when a result has to name it: for most outputs there is none. If it cannot be written (a
+Two threads use an Output: one adds, the turn's thread looks. The log is written from the moment the memory
+does not hold everything, or when a result has to name it; most outputs need none. If it cannot be written (a
 full disk), the two ends are shown all the same.
 """
 
@@ -22,7 +21,7 @@ SHOWN_LINES = 600
 # What is kept in memory of the beginning and of the end, in bytes.
 HEAD = 256 * 1024
 TAIL = 512 * 1024
-# A NUL within so many bytes from the start makes an output binary.
+# A NUL within this many bytes from the start makes an output binary.
 BINARY_PROBE = 8 * 1024
 # What the live view shows, in characters; a character takes four bytes at most, escape sequences some more.
 LIVE_CHARACTERS = 2000

@@ -14,8 +14,7 @@ import urllib.parse
 from collections import namedtuple
 from html.parser import HTMLParser
 
-from mm.text import clean_terminal, one_line
-from mm.tools.flow import Flow
+from mm.text import clean_terminal, fence, one_line
 
 # Characters of a page that are read, at a time, and that may be left between two pieces; seconds of this thread's CPU.
 READ, PIECE, REST, CPU_SECONDS = 1024 * 1024, 8 * 1024, 16 * 1024, 3
@@ -36,17 +35,32 @@ _TITLE_END = re.compile(r"</title", re.IGNORECASE)
 _TITLE_PROBE = 64 * 1024
 
 # The tag with so many quoted attributes at most: each takes memory.
-_DROPPED = re.compile(r"<!--|<(script|style|noscript|svg|template|iframe)\b[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*){0,200}>", re.IGNORECASE)
+_DROPPED = re.compile(
+    r"<!--|<(script|style|noscript|svg|template|iframe)\b[^<>\"']*"
+    r"(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*){0,200}>", re.IGNORECASE)
 _COMMENT_END = re.compile("--!?>")
 _DATA = re.compile(r"data:[\w/+.;=,%-]{200,}")
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight-source)-([\w+#-]+)")
 
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
-_PARAGRAPHS = {"p", "section", "header", "footer", "nav", "aside", "figure", "details", "hr", "dl", "form", "fieldset", "address"}
-_LINES = {"div", "body", "html", "figcaption", "caption", "summary", "option", "legend", "center", "thead", "tbody", "tfoot", "dt"}
-_CODE = {"code", "kbd", "samp", "tt"}
-_PREFERRED = ("main", "article")
+_LISTS, _CODE = ("ul", "ol", "menu"), ("code", "kbd", "samp", "tt")
+# These stand for the whole page if they have more characters than that.
+_REGIONS, _REGION_LEAST = ("main", "article"), 200
+# The tags before and after which a line ends, and those where an empty line follows.
+_LINE, _GAP = 1, 2
+_BREAKS = dict.fromkeys(
+    "br div body html figcaption caption summary option legend center thead tbody tfoot tr td th li dt dd".split(), _LINE)
+_BREAKS.update(dict.fromkeys("p section header footer nav aside figure details hr dl form fieldset address".split(), _GAP))
+# Of these the ones that change what lines look like; in the cell of a table they begin a new line.
+_STRUCTURE = ("blockquote", "table", "pre") + _REGIONS + _LISTS + tuple(_HEADINGS)
+_BREAKS.update(dict.fromkeys(_STRUCTURE, _GAP))
+_CELL = " | "
+# How deep lists and quotations are drawn in one another.
+_DRAWN = 8
 _NOT_LINKED = re.compile(r"(?!https?:|mailto:|ftp:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+# The texts of links that only point at their own place.
+_SIGNS = ("¶", "#", "§", "🔗")
+_BLANKS = re.compile("[ \t\n\r\f\xa0]+")
 
 
 class _Enough(Exception):
@@ -76,7 +90,7 @@ def read(markup: str, url: str, check) -> Page:
         reader.close()
     except _Enough as enough:
         note = str(enough)
-    return Page(title, clean_terminal(reader.flow.text()), note)
+    return Page(title, clean_terminal(reader.text()), note)
 
 
 def _with_short_numbers(markup):
@@ -95,7 +109,7 @@ def _split_title(markup):
     if not end:
         return "", markup
     title = " ".join(html.unescape(_with_short_numbers(markup[start.end():end.start()])).split())
-    return one_line(title, 300), markup[:start.start()] + markup[end.start():]
+    return one_line(clean_terminal(title), 300), markup[:start.start()] + markup[end.start():]
 
 
 def _without_programs(markup, look):
@@ -120,20 +134,27 @@ def _without_programs(markup, look):
 
 
 class _Reader(HTMLParser):
-    """Turns tags into calls of the Flow."""
+    """Turns tags into lines. A page may close what it never opened, and never close what it opened.
+
+    A line ends only when the next text comes, so that the cells of a row can share one.
+    """
 
     def __init__(self, url, look):
         super().__init__(convert_charrefs=True)
-        self.flow = Flow()
-        self._base = url
-        self._look_around = look
+        self._base, self._look_around = url, look
+        self._size = 0                           # characters so far
+        self._lines = []
+        self._pieces = []                        # of the line under way
+        self._break = 0                          # what stands between it and the next text: 0, _LINE, _GAP
+        self._begin = self._opened = ""          # what the next line, and the next text, begins with
+        self._link, self._in_code = None, False  # the URL of the open link, "" within the page
+        self._pre, self._language = None, ""     # the pieces of preformatted text
+        self._lists = []                         # of each open one: None, or the number of its next item
+        self._quotes = 0                         # how many are open
+        self._tables = []                        # of each open one: how many lists are around it
+        self._regions = {}                       # name -> [[first line, the line after the last one or None], …]
 
-    def _look(self):
-        self._look_around()
-        if self.flow.size > TEXT_LIMIT:
-            raise _Enough(LONG)
-
-    # Overridden for the look, and for declarations, on which the Pythons differ and some raise.
+    # Overridden to look around, and for declarations, on which the Pythons differ and some raise.
 
     def parse_starttag(self, i):
         self._look()
@@ -149,49 +170,180 @@ class _Reader(HTMLParser):
 
     parse_pi = parse_comment = parse_html_declaration
 
+    def _look(self):
+        self._look_around()
+        if self._size > TEXT_LIMIT:
+            raise _Enough(LONG)
+
     def handle_data(self, data):
-        self.flow.add(data)
+        self._size += len(data)
+        if self._pre is not None:
+            self._pre.append(data)
+        elif data.strip():
+            if self._link != "" or data.strip() not in _SIGNS:
+                self._new_line()
+                blank = " " if self._opened and data[0].isspace() else ""  # stands outside of a link and of code
+                self._pieces += [blank, self._opened, data.lstrip() if self._opened else data]
+                self._opened = ""
+        elif self._pieces and not self._break:
+            self._pieces.append(" ")
 
     def handle_starttag(self, tag, attrs):
-        flow = self.flow
-        if tag in _HEADINGS:
-            flow.heading(_HEADINGS[tag])
-        elif tag in _PARAGRAPHS:
-            flow.gap()
-        elif tag in _LINES:
-            flow.line()
-        elif tag in _CODE:
-            flow.open_code(_language(attrs))
-        elif tag in _PREFERRED:
-            flow.open_region(tag)
-        elif tag in _STARTS:
-            _STARTS[tag](self, dict(attrs))
+        attributes = dict(attrs)
+        is_cell = tag in ("td", "th") and bool(self._tables and self._pieces)
+        if not is_cell:
+            self._end_line(tag)
+        if self._pre is not None:
+            self._language = self._language or (_language(attributes) if tag == "code" else "")
+        elif is_cell:
+            self._close_spans()
+            self._break = 0
+            self._pieces.append(_CELL)
+            del self._lists[self._tables[-1]:]
+        elif tag == "a":
+            self._open_link((attributes.get("href") or "").strip())
+        elif tag in _CODE and not self._in_code:
+            self._in_code = True
+            self._opened += "`"
+        elif tag == "img":
+            self.handle_data(attributes.get("alt") or "")
+        elif tag == "base":
+            self._base = self._absolute(attributes.get("href") or "") or self._base
+        elif tag in _STRUCTURE:
+            self._open(tag, attributes)
+        elif tag in ("li", "dd"):
+            self._item(tag)
+        elif tag == "tr":
+            self._end_row()
+
+    def _open(self, tag, attributes):
+        self._new_line()
+        self._begin += _HEADINGS.get(tag, "")
+        self._quotes += tag == "blockquote"
+        if tag == "table":
+            self._tables.append(len(self._lists))
+        elif tag in _LISTS:
+            self._lists.append(_first_number(attributes.get("start")) if tag == "ol" else None)
+        elif tag == "pre":
+            self._pre, self._language = [], _language(attributes)
+        elif tag in _REGIONS:
+            self._regions.setdefault(tag, []).append([len(self._lines), None])
+
+    def _item(self, tag):
+        self._new_line()
+        sign = ": " if tag == "dd" else "- "
+        if tag == "li" and self._lists and self._lists[-1] is not None:
+            sign = f"{self._lists[-1]}. "
+            self._lists[-1] += 1
+        if self._pieces:
+            self._pieces.append(sign)
+        else:
+            self._begin = sign
 
     def handle_endtag(self, tag):
-        flow = self.flow
-        if tag in _HEADINGS or tag in _PARAGRAPHS:
-            flow.gap()
-        elif tag in _LINES or tag in ("li", "dd"):
-            flow.line()
+        if tag == "pre":
+            self._close_pre()
+        self._end_line(tag)
+        if tag == "a":
+            self._close_link()
         elif tag in _CODE:
-            flow.close_code()
-        elif tag in _PREFERRED:
-            flow.close_region(tag)
-        elif tag in _ENDS:
-            _ENDS[tag](flow)
+            self._close_code()
+        elif tag == "tr":
+            self._end_row()
+        elif tag in _STRUCTURE and self._pre is None:
+            self._new_line()
+            if tag in _LISTS or tag in _HEADINGS:
+                self._begin = ""
+            if tag in _LISTS and self._lists[self._tables[-1] if self._tables else 0:]:
+                self._lists.pop()
+                self._end_line(tag)
+            self._quotes = max(0, self._quotes - (tag == "blockquote"))
+            if tag == "table" and self._tables:
+                del self._lists[self._tables.pop():]
+            for region in [one for one in self._regions.get(tag, ()) if one[1] is None][-1:]:
+                region[1] = len(self._lines)
 
-    def _base_is(self, attributes):
-        self._base = self._absolute(attributes.get("href") or "") or self._base
+    def _end_row(self):
+        self._new_line()
+        if self._tables:
+            del self._lists[self._tables[-1]:]
 
-    def _link(self, attributes):
-        href = (attributes.get("href") or "").strip()
-        if href.startswith("#"):
-            self.flow.open_link("")  # within the page: the text alone, and not even that of a sign
-        else:
-            self.flow.open_link(self._absolute(href))
+    def _end_line(self, tag):
+        """What follows the tag stands on another line. The first tags of a cell end none."""
+        how = _BREAKS.get(tag, 0)
+        if not how:
+            return
+        if self._pre is not None:
+            if self._pre and not self._pre[-1].endswith("\n"):
+                self._pre.append("\n")
+            return
+        if self._pieces[-1:] == [_CELL]:
+            if tag not in _STRUCTURE and tag != "tr":
+                return
+            self._pieces.pop()
+        if tag == "br" and self._break:
+            how = _GAP
+        self._break = max(self._break, _LINE if self._lists or self._tables and tag not in _STRUCTURE else how)
+
+    def _new_line(self):
+        """Ends the line under way if that is due."""
+        if not self._break:
+            return
+        if "[" not in self._opened:  # else its text is still to come
+            self._close_link()
+        if "`" not in self._opened:
+            self._close_code()
+        text = _BLANKS.sub(" ", "".join(self._pieces)).strip()
+        self._pieces = []
+        if text:
+            self._put(text)
+        if self._break == _GAP and self._lines and self._lines[-1]:
+            self._lines.append("")
+        self._break = 0
+
+    def _put(self, text):
+        """One finished line, with the signs of the lists and quotations around it."""
+        is_item = self._begin[-2:] in ("- ", ". ", ": ")
+        levels = self._lists[:_DRAWN][:-1 if is_item else None]
+        indent = "".join("  " if number is None else "   " for number in levels)
+        line = ("> " * min(self._quotes, _DRAWN) + indent + self._begin + text).rstrip()
+        self._begin = ""
+        self._lines.append(line)
+        self._size += len(line) - len(text) + 1
+
+    def _open_link(self, href):
+        self._close_link()
+        url = "" if href.startswith("#") else self._absolute(href)
+        if not self._in_code:
+            self._link = url
+            self._opened += "[" if url else ""
+
+    def _close_link(self):
+        url, self._link = self._link, None
+        if url and "[" in self._opened:
+            self._opened = self._opened.replace("[", "")  # it had no text
+        elif url:
+            self._close_code()
+            self._append(f"]({url})")
+            self._size += len(url)
+
+    def _close_code(self):
+        if self._in_code and not self._opened.endswith("`"):
+            self._append("`")
+        self._opened = self._opened.replace("`", "")
+        self._in_code = False
+
+    def _append(self, sign):
+        """The sign follows the text, and the blank that the text ends with follows the sign."""
+        last = self._pieces.pop() if self._pieces else ""
+        self._pieces += [last.rstrip(), sign, " " if last[-1:].isspace() else ""]
+
+    def _close_spans(self):
+        self._close_code()
+        self._close_link()
 
     def _absolute(self, href):
-        """The whole URL, None where there is none to be shown."""
+        """The whole URL, None if there is none to be shown."""
         if not href or _NOT_LINKED.match(href) or len(href) > 1000:
             return None
         try:
@@ -199,36 +351,35 @@ class _Reader(HTMLParser):
         except ValueError:
             return None
 
+    def _close_pre(self):
+        text, self._pre = "".join(self._pre or ()).strip("\n"), None
+        if text.strip():
+            ticks, _, rest = fence(text).partition("\n")
+            for line in [ticks + self._language] + rest.split("\n"):
+                self._put(line)
+
+    def text(self):
+        """The main region if there is enough in it, else the articles, else everything."""
+        self._close_pre()
+        self._break = _LINE
+        self._close_spans()
+        self._new_line()
+        for name in _REGIONS:
+            covered, lines = 0, []
+            for first, last in self._regions.get(name, ()):
+                end = len(self._lines) if last is None else last
+                lines += self._lines[max(first, covered):end]
+                covered = max(covered, end)
+            text = "\n".join(lines).strip("\n")
+            if len(text) > _REGION_LEAST:
+                return text
+        return "\n".join(self._lines).strip("\n")
+
+
+def _first_number(start):
+    return int(start) if start and start.isdecimal() and len(start) < 9 else 1
+
 
 def _language(attributes):
-    found = _LANGUAGE.search(dict(attributes).get("class") or "")
+    found = _LANGUAGE.search(attributes.get("class") or "")
     return found.group(1) if found else ""
-
-
-_STARTS = {
-    "a": _Reader._link,
-    "base": _Reader._base_is,
-    "blockquote": lambda reader, _: reader.flow.open_quote(),
-    "br": lambda reader, _: reader.flow.line_break(),
-    "dd": lambda reader, _: reader.flow.item(": "),
-    "img": lambda reader, attributes: reader.flow.add(attributes.get("alt") or ""),
-    "li": lambda reader, _: reader.flow.item(),
-    "menu": lambda reader, _: reader.flow.open_list(None),
-    "ol": lambda reader, attributes: reader.flow.open_list(attributes.get("start") or "1"),
-    "pre": lambda reader, attributes: reader.flow.open_pre(_language(attributes.items())),
-    "table": lambda reader, _: reader.flow.open_table(),
-    "td": lambda reader, _: reader.flow.cell(),
-    "th": lambda reader, _: reader.flow.cell(),
-    "tr": lambda reader, _: reader.flow.row(),
-    "ul": lambda reader, _: reader.flow.open_list(None),
-}
-_ENDS = {
-    "a": Flow.close_link,
-    "blockquote": Flow.close_quote,
-    "menu": Flow.close_list,
-    "ol": Flow.close_list,
-    "pre": Flow.close_pre,
-    "table": Flow.close_table,
-    "tr": Flow.row,
-    "ul": Flow.close_list,
-}

@@ -10,17 +10,20 @@ from collections import namedtuple
 from mm import spelling
 from mm.tools.tool import ToolError
 
-# `given` is what the model wrote; `real` the file after all links, which is the one that is opened; `location` the absolute
-# path that people are shown: as they know their folder, but `real` if a link below it leads elsewhere, which `linked` says.
+# `given` is what the model wrote. `real` is the file after all links, which is the one that is opened.
+# `location` is the absolute path that people are shown: as they know their folder, but `real` if a link below
+# it leads elsewhere, which `linked` says.
 Place = namedtuple("Place", "given real location linked")
 
-# What a path may have; Linux takes no more bytes, and so many folders in one another are a mistake.
+# Linux takes no longer path, and more folders inside each other are a mistake.
 MOST_BYTES = 4096
 MOST_FOLDERS = 500
 
 
 def resolve(folder: str, tool_name: str, path: str) -> Place:
-    """The Place of `path`: relative to the session's `folder`, `~` or absolute. Raises ToolError in the tool's name."""
+    """The Place of `path`: relative to the session's `folder`, `~` or absolute. Raises ToolError in the
+    tool's name.
+    """
     if not path.strip():
         raise ToolError(f"[{tool_name}: the path is empty]")
     if "\0" in path:
@@ -29,7 +32,8 @@ def resolve(folder: str, tool_name: str, path: str) -> Place:
         os.fsencode(path)
     except UnicodeEncodeError:
         encoding = sys.getfilesystemencoding()
-        raise ToolError(f"[{tool_name}: {path} cannot be the name of a file here: the locale is {encoding}]") from None
+        why = f"{path} cannot be the name of a file here: the locale is {encoding}"
+        raise ToolError(f"[{tool_name}: {why}]") from None
     if len(path.encode("utf-8", "surrogatepass")) > MOST_BYTES:
         raise ToolError(f"[{tool_name}: the path is longer than {MOST_BYTES} bytes]")
     absolute = _absolute(folder, path)

@@ -1,7 +1,7 @@
-"""The plan: the steps of a longer task, which the user sees, and what a call of the tool plan does with it.
+"""plan: the steps of a longer task, which the user sees.
 
-Steps are named by number and never rewritten as a whole. The Plan is the session's (`seen.plan`) and is saved with it;
-each change is told to the front end.
+The model names steps by number and never rewrites the whole list. The Plan belongs to the session
+(`seen.plan`) and is saved with it; the front end is told each change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SHOW, START, NEXT, DONE, SKIP, ADD, STOP = PLAN_ACTIONS
 
 # Steps of a plan at its start and at most, and their length.
 LEAST_STEPS, MOST_STEPS, MOST_ADDED, STEP_LENGTH = 2, 20, 40, 200
-# After so many calls without a plan action the model is reminded of the step in progress.
+# After this many calls of other tools the model is reminded of the step in progress.
 CALLS_UNTIL_REMINDER = 15
 
 PENDING, IN_PROGRESS, FINISHED, SKIPPED = "pending", "in_progress", "completed", "skipped"
@@ -50,21 +50,23 @@ class Plan:
 
     def entries(self) -> tuple:
         """The plan as the user sees it: (text, status) each."""
-        return tuple((step["text"], FINISHED if step["status"] == SKIPPED else step["status"]) for step in self.steps)
+        return tuple((step["text"], FINISHED if step["status"] == SKIPPED else step["status"])
+                     for step in self.steps)
 
     def is_finished(self) -> bool:
         return not self.open_steps()
 
     def open_steps(self) -> list:
         """The numbers of the steps that are neither done nor skipped."""
-        return [number for number, step in enumerate(self.steps, 1) if step["status"] in (PENDING, IN_PROGRESS)]
+        return [number for number, step in enumerate(self.steps, 1)
+                if step["status"] in (PENDING, IN_PROGRESS)]
 
     def in_progress(self) -> int:
-        """The number of the step in progress, 0 where there is none."""
+        """The number of the step in progress, 0 if there is none."""
         return next((number for number, step in enumerate(self.steps, 1) if step["status"] == IN_PROGRESS), 0)
 
     def close(self, number: int, status: str, note: str) -> None:
-        """Ends a step; the first open one takes its place where none is in progress then."""
+        """Ends a step; if no other is in progress then, the first open one is."""
         step = self.steps[number - 1]
         step["status"] = status
         if note:
@@ -77,7 +79,7 @@ class Plan:
             self.steps[waiting[0] - 1]["status"] = IN_PROGRESS
 
     def text(self) -> str:
-        """What every action answers: a line for each step, then how far it is."""
+        """What every action answers: one line for each step, then the progress."""
         done = sum(step["status"] == FINISHED for step in self.steps)
         last = ALL_DONE if self.is_finished() else PROGRESS % (done, len(self.steps))
         title = [self.title] if self.title else []
@@ -87,7 +89,7 @@ class Plan:
         self._calls = 0
 
     def reminder(self):
-        """To be asked after each call of another tool: a line for the model now and then, else None."""
+        """Counts a call of another tool; returns a line for the model now and then, else None."""
         number = self.in_progress()
         self._calls += 1
         if not number or self._calls < CALLS_UNTIL_REMINDER:
@@ -97,7 +99,9 @@ class Plan:
 
 
 def restored(saved):
-    """The Plan that a session file holds, None where it holds none that can be read. The file may come with a hostile repository."""
+    """The Plan in a session file, None if there is none that can be read: the file may come with a hostile
+    repository.
+    """
     steps = saved.get("steps") if isinstance(saved, dict) else None
     if not isinstance(steps, list) or not 0 < len(steps) <= MOST_ADDED or not all(map(_is_step, steps)):
         return None
@@ -110,7 +114,8 @@ def restored(saved):
 
 
 def _is_step(step) -> bool:
-    return isinstance(step, dict) and all(isinstance(step.get(key, ""), str) for key in ("text", "status", "note")) and (
+    return isinstance(step, dict) and all(isinstance(step.get(key, ""), str)
+                                          for key in ("text", "status", "note")) and (
         bool(_step_text(step.get("text", ""))) and step.get("status") in SIGNS)
 
 
@@ -138,10 +143,10 @@ def prepare(arguments, context):
             context.front.emit(PlanChanged(context.seen.plan.entries() if context.seen.plan else ()))
         return Result(output, prose=True)
 
-    return Action(f"{NAME}: {action}", run, asks=action != SHOW, text=_told(action, arguments))
+    return Action(f"{NAME}: {action}", run, asks=action != SHOW, text=_shown(action, arguments))
 
 
-def _told(action, arguments):
+def _shown(action, arguments):
     """What the permission dialog shows of a change."""
     lines = ["%s: %s" % (name, value) for name, value in arguments.items() if name not in ("action", "steps")]
     return "\n".join([action] + lines + list(arguments.get("steps", ())))
@@ -155,12 +160,14 @@ def _start(context, arguments):
     if context.seen.plan and not context.seen.plan.is_finished():
         numbers = context.seen.plan.open_steps()
         several = len(numbers) > 1
-        raise ToolError(UNFINISHED % ("steps " + _ranges(numbers) if several else "step %d" % numbers[0], "are" if several else "is"))
+        raise ToolError(UNFINISHED % ("steps " + _ranges(numbers) if several else "step %d" % numbers[0],
+                                      "are" if several else "is"))
     steps = [_step_text(text) for text in arguments.get("steps", ())]
     steps = [text for text in steps if text]
     if not LEAST_STEPS <= len(steps) <= MOST_STEPS:
         raise ToolError(HOW_MANY % (LEAST_STEPS, MOST_STEPS, len(steps)))
-    context.seen.plan = Plan([{"text": text, "status": PENDING} for text in steps], _step_text(arguments.get("title", "")))
+    context.seen.plan = Plan([{"text": text, "status": PENDING} for text in steps],
+                             _step_text(arguments.get("title", "")))
     context.seen.plan.go_on()
     return context.seen.plan.text()
 

@@ -19,8 +19,7 @@ CUT = "[… %d more characters%s]"
 CUT_IN_FILE = "; read them with read_file in %s"
 FAILED = '[read_skill: the skill "%s" cannot be read: %s]'
 
-# At most so many files are named, found among so many entries, in the skill's folder and so many levels below
-# it.
+# At most this many files are named, found among this many entries, this many levels below the skill's folder.
 FILES_NAMED, ENTRIES_LOOKED_AT, DEPTH = 30, 2000, 3
 _NOT_LISTED = ("node_modules", "__pycache__")
 
@@ -52,7 +51,7 @@ def _run(skill, context):
 
 
 def _text(skill, context):
-    """The skill as the model reads it: its body, then where it lies and what lies there with it."""
+    """The skill as the model reads it: its body, then its folder and the other files in it."""
     try:
         body = catalogue.body(skill).rstrip()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Which tools there are, as the model is told of them, and found again by the name it calls."""
+"""Which tools a session has, how a request lists them, and which one the model means by a name."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from mm.tools import offers
 from mm.tools.arguments import plain_name
 from mm.tools.tool import ToolError
 
-# The tool kind of a call that names no tool.
+# The kind of a call if there is no such tool.
 UNKNOWN_KIND = "execute"
 
 
 def built_in(config, skills=(), can_ask: bool = True) -> tuple:
-    """The tools that the configuration leaves on, always in the same order: the model server caches the prompt.
+    """The tools that the configuration leaves on, always in the same order, because the server caches the
+    prompt.
 
-    `skills` are the session's (skills.catalogue); without any there is nothing to read. `can_ask`: whether there is a user
-    who can be asked.
+    `skills` are the session's (skills.catalogue); without any there is nothing to read. `can_ask`: whether
+    there is a user who can be asked.
     """
     reads_skills = (offers.read_skill(skills),) if skills else ()
     tools = (offers.bash(config), offers.EDIT_FILE, offers.READ_FILE) + reads_skills + (offers.WRITE_FILE,)
@@ -26,7 +27,7 @@ def built_in(config, skills=(), can_ask: bool = True) -> tuple:
 
 
 def reaching(config, folder: str, environ=os.environ, notices=None) -> tuple:
-    """The tools with another program behind them, if there is such a program: other agents, language servers.
+    """The tools that need another program, if it is there: other agents, language servers.
 
     `notices` takes a line about what waits until the folder is trusted.
     """
@@ -45,7 +46,7 @@ def reaching(config, folder: str, environ=os.environ, notices=None) -> tuple:
 
 
 def to_wire(tools) -> list:
-    """The tools as a chat-completions request lists them, in flat schemas that small models get right."""
+    """The tools as a chat-completions request lists them, with flat schemas that small models get right."""
     return [_to_wire(tool) for tool in tools if tool.offered]
 
 
@@ -62,18 +63,18 @@ def _object(parameters):
 
 
 def _property(parameter):
-    told = {"type": parameter.type}
+    schema = {"type": parameter.type}
     if parameter.description:
-        told["description"] = parameter.description
+        schema["description"] = parameter.description
     if parameter.choices:
-        told["enum"] = list(parameter.choices)
+        schema["enum"] = list(parameter.choices)
     if parameter.type == "array":
-        told["items"] = _object(parameter.items) if parameter.items else {"type": "string"}
-    return told
+        schema["items"] = _object(parameter.items) if parameter.items else {"type": "string"}
+    return schema
 
 
 def find(tools, name):
-    """The tool of that name, `ReadFile` and `read-file` meaning read_file. Raises ToolError."""
+    """The tool of that name; `ReadFile` and `read-file` mean read_file. Raises ToolError."""
     for tool in tools:
         if tool.name == name:
             return tool
@@ -85,7 +86,7 @@ def find(tools, name):
 
 
 def kind_of(tools, name) -> str:
-    """The tool kind of a call by that name, also where there is no such tool."""
+    """The kind of a call with that name, even if there is no such tool."""
     try:
         return find(tools, name).kind
     except ToolError:

@@ -8,10 +8,10 @@ from mm import walk
 from mm.cancel import Cancel
 from mm.text import replace_surrogates
 
-# At most so many names are offered, and so many compared.
+# At most this many names are offered; this many are compared, a few at a time.
 OFFERED = 3
 _COMPARED, _AT_ONCE = 5000, 100
-# The look below the session's folder: so many entries, so many levels deep.
+# The search below the session's folder: entries, and levels.
 _ENTRIES, _DEPTH = 20_000, 12
 
 
@@ -24,8 +24,7 @@ def missing(tool_name: str, place, cwd: str, cancel: Cancel) -> str:
 
 
 def similar(place, cwd: str, cancel: Cancel) -> list:
-    """Up to three paths, relative to `cwd` where they are below it, whose names are like the one asked for.
-    """
+    """Up to three paths with names like the one asked for, relative to `cwd` if they are below it."""
     wanted = os.path.basename(place.real).lower()
     paths = {}  # name in small letters -> paths
     for path in _candidates(os.path.dirname(place.real), os.path.realpath(cwd)):

@@ -1,12 +1,12 @@
 """What a tool is: a value with a description, parameters and one function, `prepare`.
 
-A call goes through three steps, and only the last one changes anything:
+A call takes three steps, and only the last one changes anything:
 
     parse_arguments(tool, arguments) what the model sent -> a dict that fits the parameters, or BadArguments
     tool.prepare(arguments, context) -> an Action: title, paths, the diff it would make; or ToolError
     action.run(progress)             -> a Result; or ToolError, or Cancelled
 
-Between the second and the third stands the permission dialog, which shows the Action.
+The permission dialog comes before the third step, and shows the Action.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ from collections import namedtuple
 
 from mm.events import COMPLETED, FAILED
 
-# `kind` is ACP's tool kind: "execute", "read", "edit", "fetch", "other". `parameters` is a tuple of Parameter.
-# `subject` names the parameter that the title shows ("bash: ls -la"), or makes that text of the arguments. `schema` is None, or a
-# JSON Schema that is sent to the model in the place of `parameters`: a tool from elsewhere, which checks its arguments itself.
-# One that is not `offered` is there only to answer a model that calls it all the same.
-Tool = namedtuple("Tool", "name description kind parameters subject prepare schema offered")
-Tool.__new__.__defaults__ = (None, True)
+# `kind` is ACP's tool kind: "execute", "read", "edit", "fetch", "other". `parameters` is a tuple of
+# Parameter. `subject` names the parameter that the title shows ("bash: ls -la"), or makes that text of the
+# arguments. `schema` is None, or a
+# JSON Schema that is sent to the model instead of `parameters`: that of an MCP tool, which checks its
+# arguments itself.
+# A tool that is not `offered` is only there to answer a model that calls it anyway.
+Tool = namedtuple("Tool", "name description kind parameters subject prepare schema offered",
+                  defaults=(None, True))
 
-# `type` is "string", "integer", "number", "boolean" or "array"; `aliases` are other names that models use for it; `choices`
-# are the values that the model is told of, all where there are none: what else it sends is the tool's to answer. `items` is
-# what an array holds: a tuple of Parameters for flat objects, else texts.
-Parameter = namedtuple("Parameter", "name type description required aliases choices items")
-Parameter.__new__.__defaults__ = (True, (), (), ())
+# `type` is "string", "integer", "number", "boolean" or "array". `aliases` are other names that models use for
+# it. `choices` are the values that the model is offered, any value if there are none; the tool answers the
+# others. `items` is what an array holds: a tuple of Parameters for flat objects, else texts.
+Parameter = namedtuple("Parameter", "name type description required aliases choices items",
+                       defaults=(True, (), (), ()))
 
-# What a call will do. `title` is one line; `run(progress)` does it, where `progress(tail)` may be called with the cleaned end of
-# the output so far, from any thread, until run returns. `paths` are absolute; `asks` says whether the gate asks when yolo is off,
-# ALWAYS: also when it is on. `diff` is an events.Diff or None and `text` a str or None, for the dialog. `kind` is the tool's unless
-# the call has one of its own.
+# What a call will do. `title` is one line. `run(progress)` does it; `progress(tail)` may be called with the
+# cleaned end of the output so far, from any thread, until run returns. `paths` are absolute. `asks` says
+# whether the gate asks when yolo is off; ALWAYS: also when it is on. `diff` is an events.Diff or None and
+# `text` a str or None, for the dialog. `kind` is the tool's, unless the call has its own.
 Action = namedtuple("Action", "title run paths asks diff text kind", defaults=((), False, None, None, None))
 ALWAYS = "always"
 
@@ -40,15 +42,16 @@ SHOWN = 40000
 
 
 class Result(namedtuple("Result", "output status diff prose", defaults=(COMPLETED, None, False))):
-    """What became of a call. `output` is what the model reads; `status` events.COMPLETED or FAILED; `diff` an events.Diff or
-    None; `prose` as in events.ToolEnded: whoever makes the text says so, because a program's output may look like anything.
+    """What became of a call. `output` is what the model reads; `status` is events.COMPLETED or FAILED; `diff`
+    an events.Diff or None; `prose` as in events.ToolEnded. Whoever makes the text says so: the output of a
+    program may look like anything.
     """
 
     __slots__ = ()
 
     @classmethod
     def note(cls, text: str, status: str = COMPLETED) -> Result:
-        """mm's own words, which quote nobody: a name or a message from elsewhere could be Markdown."""
+        """mm's own words. They quote nothing: a name or a message from elsewhere could be Markdown."""
         return cls(text, status, None, True)
 
     @classmethod
@@ -58,8 +61,10 @@ class Result(namedtuple("Result", "output status diff prose", defaults=(COMPLETE
 
 
 class ToolError(Exception):
-    """The sentence the model reads, in square brackets, written to be acted upon. The call has failed."""
+    """The call has failed; the message is the sentence for the model, in square brackets, which says what to
+    do.
+    """
 
 
 class BadArguments(ToolError):
-    """The arguments are no JSON object or do not fit the parameters: nothing was tried."""
+    """The arguments are not a JSON object, or do not fit the parameters: nothing was tried."""

@@ -42,8 +42,7 @@ def prepare(arguments, context):
 
 
 def _refuse_unseen(context, place, before, document):
-    """Raises ToolError where writing would lose what the model does not know of. An empty file has nothing to
-    lose."""
+    """Raises ToolError if the file holds something that the model has not seen, which would be lost."""
     digest = files.digest(before)
     if not before or context.seen.knows_whole(place.real, digest):
         return

@@ -1,10 +1,9 @@
-"""A socket that one thread uses and another can shut at any moment: how a wait for a model server ends at
-once.
+"""A socket that one thread uses and another can shut at any moment, so that a wait for a server ends at once.
 
-The turn's thread connects, sends and reads, and waits in each of these for as long as it takes: there is no
-time-out by default, because a model on a CPU reads a long prompt for minutes. The thread that delivers a
-cancel does one thing, it shuts the socket down, and the waiting thread wakes within a millisecond; the server
-sees the connection drop. What makes this hold in every state:
+The turn's thread connects, sends and reads, and waits as long as each of these takes: by default there is no
+time-out, because a model on a CPU reads a long prompt for minutes. The thread that delivers a cancel only
+shuts the socket down; the waiting thread wakes within a millisecond, and the server sees the connection drop.
+To make this hold in every state:
 
 - The socket is published before it connects, and connecting is a poll, because some systems refuse to shut a
   socket that is not connected yet.
@@ -31,7 +30,7 @@ from mm.cancel import Cancel, Cancelled
 # the model.
 CONNECT_SECONDS = 20
 
-# How often a connect looks at the Cancel where shutting the socket does not wake it.
+# How often a connect looks at the Cancel, in case shutting the socket does not wake it.
 _POLL_SECONDS = 0.05
 
 _CONNECTING = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY,

@@ -1,19 +1,17 @@
-"""Programs that mm starts, each in a process group of its own, and the guardian that ends the groups when mm
-is killed.
+"""Programs that mm starts, each in a process group of its own that ends with mm.
 
-A group is *listed* from its start until it is known to be gone, was killed, or was released because it is
-meant to live on (what a finished command left in the background). Only listed groups are ever signalled, and
-a signal is sent under the same lock that takes a group off the list, so no thread can signal what another has
-just released.
+A group is *listed* from its start until it is known to be gone, has been killed, or is released to live on
+(what a finished command left in the background). Only listed groups are signalled, and a signal is sent under
+the lock that also guards the list, so no thread can signal a group that another has just released.
 
-Group numbers are process ids, and the system uses them again. While any process of a group exists, also a
-zombie, its number is not given to another one. So a group is taken off the list the moment a signal finds
-nobody there, and when the leader has been reaped and yet a process has its number, that is a stranger: the
+Group numbers are process ids, and the system uses them again. It does not do so while any process of the
+group exists, not even a zombie. So a group is taken off the list as soon as a signal finds nobody there. If
+its leader has been reaped and yet a process has the leader's number, that process is a stranger, and the
 group is gone. After the exit of a program its owner calls release() or end(), so that no number stays listed
-that nobody looks after.
+unobserved.
 
-Threads: end() has one of its own per group, daemon, until the group is gone or killed. It reaps the leader;
-any number of threads may wait for a Popen. All functions may be called from any thread.
+Threads: end() has a daemon thread for each group, until the group is gone or killed; it also reaps the
+leader. Any number of threads may wait for a Popen. All functions may be called from any thread.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ import time
 from mm.wire import programs
 from mm.wire.system import TERMINATE, KILL, PROBE, system
 
-# How long end_all() lets programs end by themselves before they are killed, and waits for starts under way.
+# Seconds that end_all() gives programs to end by themselves, and that it waits for programs being started.
 LAST_GRACE = 0.3
 START_GRACE = 0.1
 
@@ -40,12 +38,11 @@ _started = threading.Condition(_lock)
 
 def start(argv, cwd=None, env=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
           stderr=subprocess.DEVNULL) -> Child:
-    """Starts a program in a session and group of its own, listed with the guardian. Raises OSError as Popen
-    does.
+    """Starts a program in a session and group of its own, listed with the guardian. Raises OSError, as Popen.
 
-    It is found as mm.wire.programs has it, for a session in `cwd`, and its own PATH has no entries that
-    depend on the current folder. It inherits no descriptor but the three given. `stdin` is subprocess.DEVNULL
-    or PIPE; `stderr` may be STDOUT.
+    mm.wire.programs finds it, for a session in `cwd`. Its PATH has no entries that depend on the current
+    folder, and it inherits only the three descriptors given. `stdin` is subprocess.DEVNULL or PIPE; `stderr`
+    may be STDOUT.
     """
     global _starting
     env = dict(os.environ if env is None else env)
@@ -73,8 +70,7 @@ def listed() -> set:
 
 
 def end_all() -> None:
-    """At exit: ends every listed group, at once and with KILL where TERM is ignored. Takes less than half a
-    second."""
+    """At exit: ends every listed group, by KILL if TERM is ignored. Takes less than half a second."""
     with _lock:
         _started.wait_for(lambda: not _starting, START_GRACE)
         children = list(_listed.values())
@@ -101,8 +97,11 @@ def ending(code: int) -> str:
 
 
 class Child:
-    """A program and its group. `process` is the Popen, `pid` its number and the group's. Every method may be
-    called at any time, any number of times: on a group that is gone or released they do nothing."""
+    """A program and its group. `process` is the Popen, `pid` its number and the group's.
+
+    Every method may be called at any time and any number of times; on a group that is gone or released it
+    does nothing.
+    """
 
     def __init__(self, process: subprocess.Popen):
         self.process = process
@@ -156,8 +155,7 @@ class Child:
         return _listed.get(self.pid) is self
 
     def _signal(self, signal: str) -> bool:
-        """Signals the group; returns whether there was one to signal. Takes it off the list where there was
-        none."""
+        """Signals the group and returns whether it was there. If not, takes it off the list."""
         with _lock:
             if not self._is_listed():
                 return False

@@ -1,8 +1,8 @@
-"""Messages on a byte stream: one a line, or behind a Content-Length header. Pure: bytes in, messages out.
+"""Messages on a byte stream: one a line, or each after a Content-Length header. Pure.
 
-A framer is fed what was read, however it was cut, and gives back the complete messages as bytes; `size` is
-how many bytes it keeps of one that is not complete. The work is linear in the bytes fed, whatever the length
-of a message: pieces are kept in a list and only the new one is searched.
+A framer takes the bytes as they were read, wherever they were cut, and returns the complete messages; `size`
+is how many bytes it holds of an incomplete one. The work is linear in the bytes, however long a message is:
+pieces are kept in a list, and only the new one is searched.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def encode_string(text: str) -> bytes:
 
 
 def encode_header(message) -> bytes:
-    """One message behind its Content-Length, as language servers want it."""
+    """One message after its Content-Length header, as language servers want it."""
     body = _to_json(message)
     return b"Content-Length: %d\r\n\r\n" % len(body) + body
 
@@ -89,7 +89,7 @@ class LineFramer:
         return _without_blanks(lines)
 
     def rest(self) -> list:
-        """At the end of the stream: the last line, where its line end is missing."""
+        """At the end of the stream: the last line, if its line end is missing."""
         last, self._pieces = b"".join(self._pieces), []
         return _without_blanks([last])
 
@@ -122,7 +122,7 @@ class HeaderFramer:
             header = _HEADER_END.search(buffer, start)
             if header is None:
                 if len(buffer) - start > _LONGEST_HEADER:
-                    start = len(buffer)  # this is no header at all
+                    start = len(buffer)  # this is not a header at all
                 break
             length = _CONTENT_LENGTH.search(buffer[start:header.end()])
             end = header.end() + (int(length.group(1)) if length else 0)
@@ -137,7 +137,7 @@ class HeaderFramer:
         return messages
 
     def rest(self) -> list:
-        """At the end of the stream: nothing, a message that was cut is none."""
+        """At the end of the stream: nothing, because a message that was cut is not a message."""
         return []
 
 

@@ -1,7 +1,7 @@
 """HTTP/1.1 as a client needs it: one request on a connection of its own, and the answer as it comes.
 
-Python's http.client reads the same, but takes more memory and more time to load than all else that a first prompt needs.
-Knows no proxies, redirects or content encodings; whoever asks decides about them.
+Python's http.client reads the same, but takes more memory and more time to load than all else that a first
+prompt needs. Knows no proxies, redirects or content encodings; whoever asks decides about them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ class Cut(ConnectionError):
 
 
 def request(method: str, host: str, target: str, headers: dict, body: bytes | None) -> bytes:
-    """The bytes of a request. `host` is the Host header. The caller has checked that no value has a line end."""
-    lines = ["%s %s HTTP/1.1" % (method, target), "Host: " + host, "Accept-Encoding: identity", "Connection: close"]
+    """The bytes of a request. `host` is the Host header. The caller has checked that no value has a line end.
+    """
+    lines = ["%s %s HTTP/1.1" % (method, target), "Host: " + host, "Accept-Encoding: identity",
+             "Connection: close"]
     if body is not None:
         lines.append("Content-Length: %d" % len(body))
     lines += ["%s: %s" % pair for pair in headers.items()]

@@ -1,8 +1,7 @@
 """What a line of JSON-RPC 2.0 says: a call, a notice, an answer, or nothing that can be understood. Pure.
 
-Strict about JSON, which has no NaN; lenient about the rest where real programs are: a byte order mark,
-`jsonrpc` missing, `params` null, a null id in a request (echoed like any other), and an answer without its
-null result.
+Strict about JSON. Lenient about what real programs do: a byte order mark, a missing `jsonrpc`, null `params`,
+a null id in a request (echoed like any other), and an answer without its null result.
 """
 
 from __future__ import annotations
@@ -21,14 +20,13 @@ WITHOUT_MESSAGE = "an error without a message"
 
 CANCEL_REQUEST = "$/cancel_request"
 
-# A request: `params` is a dict, empty where there were none.
+# A request: `params` is a dict, empty if there were none.
 Call = namedtuple("Call", "id method params")
 
 # A notification.
 Notice = namedtuple("Notice", "method params")
 
-# A response. `error` is None or whatever stood there; `complete` is false where neither a result nor an error
-# stood there.
+# A response. `error` is None or whatever was sent; `complete` is false if neither a result nor an error was.
 Answer = namedtuple("Answer", "id result error complete")
 
 
@@ -47,8 +45,7 @@ class RemoteError(RpcError):
 
 
 class Refused(RpcError):
-    """A line that gets an error for an answer: `id` is the line's where it has one that can be trusted, else
-    None."""
+    """A line that is answered with an error. `id` is the line's, None unless it can be trusted."""
 
     def __init__(self, code: int, message: str, reason: str, identifier=None):
         super().__init__(code, message, {"error": reason})
@@ -75,7 +72,7 @@ def read(line: bytes):
 
 
 def unanswerable() -> Refused:
-    """The refusal of an object that is no message. Its id is not echoed: it may be meant as one of ours."""
+    """The refusal of an object that is not a message. Its id may be one of ours, so it is not echoed."""
     return Refused(INVALID_REQUEST, "Invalid request", "a message has a method, a result or an error")
 
 
@@ -95,7 +92,7 @@ def _call_or_notice(message: dict):
 
 
 def is_id(value) -> bool:
-    """A string, a number or null. True is no number, though Python thinks it equals 1."""
+    """A string, a number or null. True is not a number, though it equals 1 in Python."""
     return value is None or isinstance(value, (str, int, float)) and not isinstance(value, bool)
 
 
@@ -108,7 +105,7 @@ def notice(method: str, params) -> dict:
 
 
 def cancel_request(identifier: int) -> tuple:
-    """The method and the params of the notice that a request of ours is not waited for any more."""
+    """The method and the params of the notice that nobody waits for a request of ours any more."""
     return CANCEL_REQUEST, {"requestId": identifier}
 
 
@@ -124,8 +121,7 @@ def failure(identifier, code: int, message: str, data=None) -> dict:
 
 
 def result_of(given: Answer):
-    """The result of an answer; raises RemoteError. `"error": null` beside a result is JSON-RPC 1, and no
-    error."""
+    """The result of an answer; raises RemoteError. `"error": null` beside a result is not an error."""
     error = given.error
     if error is None:
         return given.result

@@ -2,19 +2,19 @@
 
 Threads. run() reads on one thread, the reader: it serves requests in the order they came, delivers answers,
 notifications and cancels, and *never writes*. What is sent on it (an answer given on the spot, the error for
-a broken line) goes to the outbox, which the writer thread empties; so does an outgoing request, because its
-caller must stay free to be cancelled. Everything else is written by the thread that sends it, and waits as
-long as the other side does not read. So a side that stops reading holds up the turn that writes to it, but
-nothing keeps a cancel from being delivered.
+a broken line) goes to the outbox, which the writer thread empties. So does an outgoing request, because its
+caller must stay free to be cancelled. Everything else is written by the thread that sends it, which waits as
+long as the other side does not read. So a side that stops reading holds up the turn that writes to it, but a
+cancel is still delivered.
 
 Order. Whoever is about to write empties the outbox first: messages leave in the order they were sent.
 
 Locks. `_writing` is held for one write, `_state` for moments. `_state` may be taken under `_writing`, never
 the other way round, and no callback runs under either.
 
-The end. The input may end while the output still works: then what waits for an answer gets Closed, and
-answers still go out until close(). A failed write closes the peer from whichever thread it happened on; the
-reader may be blocked in read() and not notice, so whoever must act on it registers with on_close().
+The end. The input may end while the output still works: then whatever waits for an answer gets Closed, and
+answers still go out until close(). A failed write closes the peer from whichever thread it happened on. The
+reader may be blocked in read() and not notice, so whoever must act on the end registers with on_close().
 """
 
 from __future__ import annotations
@@ -33,12 +33,11 @@ from mm.wire.messages import (INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, M
 __all__ = ["Closed", "Peer", "Request", "RemoteError", "RpcError", "TimedOut", "TooLong", "INTERNAL_ERROR",
            "INVALID_PARAMS", "INVALID_REQUEST", "METHOD_NOT_FOUND", "PARSE_ERROR"]
 
-# Bytes in the outbox above which the reader stops reading: a side that sends and never reads must not fill
-# the memory.
+# Bytes in the outbox above which the reader stops reading: a side that only sends must not fill the memory.
 OUTBOX_LIMIT = 1024 * 1024
 
-# Seconds that the reader stands back for the writer, once it has given it something to do. Else an answer
-# would leave up to 5 ms late, when the interpreter takes its lock away from what the reader does next.
+# Seconds that the reader waits for the writer after giving it something to do. Otherwise an answer would
+# leave up to 5 ms late, when the interpreter takes its lock away from whatever the reader does next.
 HANDOVER = 0.02
 
 TOO_DEEP = "Internal error: the answer is nested too deeply"
@@ -55,9 +54,8 @@ class TimedOut(Exception):
 class Request:
     """A request from the other side, to be answered exactly once, now or later, from any thread.
 
-    `params` is a dict, empty where there were none. `cancel` is cancelled by a `$/cancel_request` for it, and
-    by the connection's close, as long as it is unanswered. Answering never raises because the connection is
-    gone.
+    `params` is a dict, empty if there were none. `cancel` is cancelled by a `$/cancel_request` for it and by
+    the connection's close, as long as it is unanswered. Answering does not raise when the connection is gone.
     """
 
     __slots__ = ("id", "method", "params", "cancel", "_peer")
@@ -99,10 +97,10 @@ class Peer:
                                answer, anything else is a bug and becomes "Internal error"
     notified(method, params)   on the reader, for each notification; params is a dict
     name                       in log lines and in Closed
-    trace(direction, line)     ">" and the bytes sent, with their framing, or "<" and the message received, without;
-                               in the order of the wire, on the thread that writes or reads
-    noise(line)                on the reader, for what is not a message and has no id, such as a stray print; must
-                               not raise. None: it is answered with an error
+    trace(direction, line)     ">" and the bytes sent, with their framing, or "<" and the message received,
+                               without; in the order of the wire, on the thread that writes or reads
+    noise(line)                on the reader, for what is not a message and has no id, such as a stray print;
+                               must not raise. None: it is answered with an error
     longest                    bytes that a message may have; 0: any number
     """
 
@@ -174,11 +172,9 @@ class Peer:
         return self._on_close.on_cancel(callback)
 
     def close(self) -> None:
-        """Ends everything that waits with Closed and cancels what is being served. Any number of times, from
-        any thread.
+        """Ends every wait with Closed and cancels what is being served. From any thread, any number of times.
 
-        Nothing is written any more; flush() first where the last answers matter. The streams are their
-        owner's to close.
+        Nothing is written after it: call flush() first if the last answers matter. The streams stay open.
         """
         with self._state:
             if self._closed:
@@ -195,8 +191,7 @@ class Peer:
                 log.traceback()  # one callback's bug must not keep the others waiting
 
     def flush(self, timeout: float) -> None:
-        """Waits until every request received has its answer and all is written, at most `timeout` seconds.
-        Not on the reader."""
+        """Waits until all is answered and written, at most `timeout` seconds. Not on the reader."""
         with self._state:
             self._changed.wait_for(self._is_quiet, timeout)
 
@@ -218,8 +213,7 @@ class Peer:
         self.send_encoded(self._encode(messages.notice(method, params)))
 
     def send_encoded(self, line: bytes) -> None:
-        """Sends one message that is framed already; returns when it is written, on the reader at once. Raises
-        Closed."""
+        """Sends a framed message; returns when it is written, on the reader at once. Raises Closed."""
         if self._closed:
             raise Closed(self._name)
         if threading.get_ident() == self._reader:
@@ -241,11 +235,11 @@ class Peer:
     def request(self, method: str, params, cancel: Cancel, cancel_notice=messages.cancel_request, limit=None):
         """Asks and waits; returns the result.
 
-        `limit.left()` says how many seconds it may still take, and is asked again when they are over (a
-        cancel.Deadline, or one that moves); None: any time. Raises RemoteError for an error, Closed when the
-        connection is gone, Cancelled and TimedOut. Before the last two the other side is sent
-        `cancel_notice(id)`, a method and its params, unless that is None. Must not be called on the reader,
-        which brings the answer.
+        `limit` is a cancel.Deadline, or another object whose left() says how many seconds remain; it is asked
+        again when they are over, so it may move. None: there is no limit. Raises RemoteError for an error,
+        Closed when the connection is gone, Cancelled and TimedOut. Before the last two, the other side is
+        sent `cancel_notice(id)`, a method and its params, unless that is None. Must not be called on the
+        reader, which delivers the answer.
         """
         cancel.check()
         waiting = _Waiting()
@@ -367,7 +361,7 @@ class Peer:
         if isinstance(message, messages.Call):
             self._serve_one(Request(self, message))
         elif isinstance(message, messages.Notice):
-            self._heed(message)
+            self._receive_notice(message)
         elif message is not None:
             self._deliver(message)
 
@@ -385,7 +379,7 @@ class Peer:
             reason = " ".join(("%s: %s" % (type(error).__name__, error)).split())
             request.fail(INTERNAL_ERROR, "Internal error: " + reason, {"error": reason})
 
-    def _heed(self, notice) -> None:
+    def _receive_notice(self, notice) -> None:
         if notice.method == messages.CANCEL_REQUEST:
             self._cancel(notice.params.get("requestId"))
             return

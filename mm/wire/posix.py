@@ -1,20 +1,18 @@
-"""Process groups on POSIX, and the guardian: a few lines of sh that outlive mm by a second when there is work
-to do.
+"""Process groups on POSIX, and the guardian: a few lines of sh that outlive mm if there is work to do.
 
 The guardian reads "+937" and "-937" from a pipe whose other end only mm holds. When that end closes, because
-mm ended or was killed, it sends TERM to the groups still on its list, and KILL a second later. It lives in a
-session of its own, so that a signal to mm's group or a closed terminal does not reach it, ignores what can be
-ignored, holds none of mm's streams (a client may wait for them to close), stands in / and knows nothing of
-mm's environment.
+mm ended or was killed, it sends TERM to the groups still on its list, and KILL a second later. It has a
+session of its own, so that a signal to mm's group or a closed terminal does not reach it. It ignores the
+signals that can be ignored, holds none of mm's streams (a client may wait for them to close), and has neither
+mm's working directory nor its environment. If it is killed, the next write fails, and a new guardian gets the
+whole list.
 
-If it is killed, the next write fails and a new one is started and told the whole list.
-
-A program that mm talks to does not begin before it is on the list: it starts as a shell that waits for a line
-on its stdin and then becomes the program, and when mm is killed before it has sent the line, the shell reads
-the end and that was all. A command (stdin is the null device) does not wait, because that would add a
-millisecond to every tool call: between its start and its number's arrival in the pipe lies a moment, far
-below a millisecond on a machine that is not busy, in which a SIGKILL of mm leaves it alone. Programs that
-start a session of their own escape.
+A program that mm talks to starts as a shell that waits for a line on its stdin and then becomes the program,
+so it does not run before it is on the list. If mm is killed before it has sent the line, the shell reads the
+end of its input and exits. A command, whose stdin is the null device, does not wait: that would add a
+millisecond to every tool call. If mm is killed in the moment between its start and the arrival of its number
+in the pipe, far less than a millisecond on an idle machine, the command lives on. So does a program that
+starts a session of its own.
 """
 
 from __future__ import annotations
@@ -81,12 +79,12 @@ class Posix:
     def adopt(self, process: subprocess.Popen) -> None:
         with self._lock:
             self._groups.add(process.pid)
-            self._tell("+%d\n" % process.pid)
+            self._report("+%d\n" % process.pid)
 
     def forget(self, pid: int) -> None:
         with self._lock:
             self._groups.discard(pid)
-            self._tell("-%d\n" % pid)
+            self._report("-%d\n" % pid)
 
     def signal(self, pid: int, signal: str, reaped: bool) -> bool:
         if reaped and _exists(pid):
@@ -131,8 +129,8 @@ class Posix:
         guardian, self._guardian, self._pipe = self._guardian, None, None
         return guardian
 
-    def _tell(self, *lines: str) -> None:
-        """Writes to the guardian; where it is gone, to a new one, all that is listed."""
+    def _report(self, *lines: str) -> None:
+        """Writes to the guardian; if it is gone, writes the whole list to a new one."""
         if self._write(*lines):
             return
         self._drop_guardian().poll()

@@ -1,9 +1,9 @@
 """Finding the programs that mm starts by name. Nothing that a project brings is started because of its name.
 
 A bare name is looked up in the absolute entries of PATH alone: an empty entry, `.` and, on Windows, the
-current folder would be the project itself. A program that lies in the repository around the session's folder,
-or is a link into it, is passed over. A name with a folder in it (`./server`, `~/bin/server`) is a choice of
-whoever wrote it, and is taken.
+current folder would be the project itself. A program in the repository around the session's folder, or a link
+into it, is passed over. A name with a folder in it (`./server`, `~/bin/server`) is the choice of whoever
+wrote it, and is accepted.
 """
 
 from __future__ import annotations

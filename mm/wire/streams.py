@@ -1,4 +1,4 @@
-"""Reading and writing file descriptors for a Peer: all of it, also where the descriptor is non-blocking.
+"""Reading and writing file descriptors for a Peer, whole, even if a descriptor is non-blocking.
 
 mm never makes its own descriptors non-blocking, but whoever started it may share them and do so.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-# A pipe's size on Linux: more than that never comes at once.
+# The size of a pipe on Linux: never more comes at once.
 READ_SIZE = 64 * 1024
 
 
@@ -31,12 +31,11 @@ class Reader:
             except BlockingIOError:
                 _wait([self._descriptor], [])
 
-    def heed_signals(self) -> None:
-        """From now on a signal ends the wait for bytes at any moment. On the main thread, where their
-        handlers run.
+    def wake_on_signals(self) -> None:
+        """From now on a signal ends the wait for bytes at any moment. On the main thread, where handlers run.
 
-        Without it, one that comes between the interpreter's last look for signals and the system's read is
-        not heeded until the next bytes come; on a busy machine that happens once in some hundred times.
+        Otherwise a signal that arrives between the interpreter's last look for signals and the system's read
+        is noticed only when the next bytes come. On a busy machine that happens once in a few hundred times.
         """
         if self._signals is None and os.name != "nt":  # sockets alone would do there
             import signal

@@ -33,8 +33,7 @@ class Windows:
         self._processes[process.pid] = process
 
     def signal(self, pid: int, signal: str, reaped: bool) -> bool:
-        """TERM is KILL here: no program of a console could be asked, and the tree is only known while its top
-        lives."""
+        """TERM is KILL here: a program cannot be asked to end, and its tree is only known while it lives."""
         if reaped or self._processes[pid].poll() is not None:
             return False
         return signal == "PROBE" or _end_tree(pid)

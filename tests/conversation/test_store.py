@@ -73,7 +73,7 @@ class StoreTest(unittest.TestCase):
 
 
 class Saving(StoreTest):
-    def test_makes_a_folder_and_a_file_that_only_the_user_can_read(self):
+    def test_makes_files_that_only_the_user_reads(self):
         kept = self.saved([])
         self.assertEqual(self.names(), [".gitignore", ID + ".json"])
         self.assertEqual(kept.path, os.path.join(self.folder, ID + ".json"))
@@ -84,10 +84,11 @@ class Saving(StoreTest):
     def test_git_sees_nothing_of_it(self):
         self.saved()
         subprocess.run(["git", "init", "-q", self.cwd], check=True)
-        done = subprocess.run(["git", "status", "--porcelain"], cwd=self.cwd, stdout=subprocess.PIPE, check=True)
+        done = subprocess.run(["git", "status", "--porcelain"], cwd=self.cwd, stdout=subprocess.PIPE,
+                              check=True)
         self.assertEqual(done.stdout, b"")
 
-    def test_a_folder_with_other_things_in_it_is_not_hidden_from_git(self):
+    def test_a_folder_in_use_is_not_hidden_from_git(self):
         self.put(b"mine", "notes.md")
         self.saved()
         self.assertNotIn(".gitignore", self.names())
@@ -95,20 +96,24 @@ class Saving(StoreTest):
     def test_what_was_saved_is_what_is_opened(self):
         self.saved()
         again, saved = store.open(self.folder, ID)
-        self.assertEqual((saved.messages, saved.usage, saved.title, saved.model), (MESSAGES, USAGE, "Sums", "demo"))
+        self.assertEqual((saved.messages, saved.usage, saved.title, saved.model),
+                         (MESSAGES, USAGE, "Sums", "demo"))
         self.assertEqual((again.id, read(again.path)["cwd"]), (ID, self.cwd))
 
     def test_an_empty_session_is_opened_by_another_process(self):
         self.saved([])
         self.assertEqual(self.written(self.folder, ID, "b", 1), ["1 " + ID])
 
-    def test_what_others_added_and_the_time_of_creation_stay(self):
-        self.put(b'{"version":1,"created":"2020-01-01T00:00:00Z","mine":[1],"messages":[{"role":"user","content":"a","my":2}]}')
+    def test_what_others_added_stays(self):
+        self.put(b'{"version":1,"created":"2020-01-01T00:00:00Z","mine":[1],'
+                 b'"messages":[{"role":"user","content":"a","my":2}]}')
         kept, saved = store.open(self.folder, ID, "/elsewhere")
         self.assertIsNone(kept.save(saved.messages + MESSAGES, {}, None, None, [{"text": "step"}]))
         document = read(kept.path)
-        self.assertEqual((document["created"], document["mine"], document["messages"][0]["my"]), ("2020-01-01T00:00:00Z", [1], 2))
-        self.assertEqual((document["id"], document["cwd"], document["plan"]), (ID, "/elsewhere", [{"text": "step"}]))
+        self.assertEqual((document["created"], document["mine"], document["messages"][0]["my"]),
+                         ("2020-01-01T00:00:00Z", [1], 2))
+        self.assertEqual((document["id"], document["cwd"], document["plan"]),
+                         (ID, "/elsewhere", [{"text": "step"}]))
 
     def test_a_message_is_encoded_once(self):
         message = history.user_message("first")
@@ -117,7 +122,7 @@ class Saving(StoreTest):
         kept.save([message, MESSAGES[1]], USAGE, None, None)
         self.assertEqual([item["content"] for item in read(kept.path)["messages"]], ["first", "42"])
 
-    def test_a_message_that_took_the_place_of_another_is_encoded(self):
+    def test_a_reused_address_is_encoded_again(self):
         kept = self.saved([history.user_message(str(number)) for number in range(50)])
         for turn in range(20):  # objects come and go: their addresses are used again
             messages = [history.user_message("%d %d" % (turn, number)) for number in range(50)]
@@ -148,7 +153,7 @@ class Saving(StoreTest):
         self.assertEqual(store.open(self.folder, ID)[1].messages, [])
         self.assertEqual(read(os.path.join(self.folder, "other.json"))["id"], "other")
 
-    def test_a_copy_never_takes_the_place_of_another_session(self):
+    def test_a_copy_never_replaces_another_session(self):
         self.saved([], "other")
         copied = self.saved().copy_as("other", MESSAGES, USAGE, None, None)
         self.assertRegex(copied, r"^other-conflict-[0-9a-f]{8}$")
@@ -165,16 +170,18 @@ class Saving(StoreTest):
 
 
 class FailingToSave(StoreTest):
-    def test_a_full_disk_leaves_the_last_save_and_no_rubbish(self):
+    def test_a_full_disk_leaves_the_last_save(self):
         lines = self.written(self.folder, ID, "a", 8, 10_000)
-        self.assertEqual(lines, ["%d %s" % (number, ID) for number in range(1, 5)] + ["failed: File too large"] * 4)
+        self.assertEqual(lines, ["%d %s" % (number, ID) for number in range(1, 5)]
+                         + ["failed: File too large"] * 4)
         self.assertEqual(len(store.open(self.folder, ID)[1].messages), 4)
         self.assertEqual(self.names(), [".gitignore", ID + ".json"])
 
     def test_a_folder_that_cannot_be_made(self):
         place = support.scratch_folder()
         os.chmod(place, 0o555)
-        self.assertEqual(self.written("sessions", ID, "ro-a", 2, cwd=place), ["failed: Permission denied"] * 2)
+        self.assertEqual(self.written("sessions", ID, "ro-a", 2, cwd=place),
+                         ["failed: Permission denied"] * 2)
 
     def test_a_folder_that_cannot_be_written(self):
         kept = self.saved()
@@ -203,7 +210,7 @@ class FailingToSave(StoreTest):
         self.assertIsNone(kept.save(MESSAGES, USAGE, None, None))
         self.assertEqual(store.open(self.folder, ID)[1].messages, MESSAGES)
 
-    def test_killed_at_any_instant_the_file_is_whole_and_holds_what_was_saved(self):
+    def test_the_file_is_whole_after_any_kill(self):
         choice, kept = random.Random(8), 0
         for _ in range(4 if support.SHORT else 12):
             process = self.writer(self.folder, ID, "a", 10_000)
@@ -218,11 +225,12 @@ class FailingToSave(StoreTest):
             kept, before = len(store.open(self.folder, ID)[1].messages), kept
             self.assertIn(kept, (told, told + 1))
             self.assertGreater(told, before)
-        self.assertTrue(all(ID in name or name == ".gitignore" or name.startswith(".mm-") for name in self.names()))
+        self.assertTrue(all(ID in name or name == ".gitignore" or name.startswith(".mm-")
+                            for name in self.names()))
 
 
 class TwoProcesses(StoreTest):
-    def test_the_later_one_goes_on_in_a_file_of_its_own(self):
+    def test_the_later_one_gets_its_own_file(self):
         kept = self.saved()
         self.assertEqual(self.written(self.folder, ID, "b", 1), ["3 " + ID])
         mine = MESSAGES + [history.user_message("mine")]
@@ -236,7 +244,7 @@ class TwoProcesses(StoreTest):
         self.assertEqual(store.open(self.folder, kept.id)[1].messages, mine + MESSAGES)
         self.assertEqual(len(store.open(self.folder, ID)[1].messages), 4)
 
-    def test_the_same_bytes_with_another_time_are_no_conflict(self):
+    def test_a_touched_file_is_not_a_conflict(self):
         kept = self.saved()
         os.utime(kept.path, (1, 1))
         self.assertIsNone(kept.save(MESSAGES, USAGE, None, None))
@@ -256,13 +264,13 @@ class TwoProcesses(StoreTest):
         self.assertIsNone(kept.save(MESSAGES, USAGE, None, None))
         self.assertEqual(store.open(self.folder, ID)[1].messages, MESSAGES)
 
-    def test_a_new_session_never_takes_the_place_of_another(self):
+    def test_a_new_session_never_replaces_another(self):
         self.saved()
         news = store.create(self.folder, ID, self.cwd).save([], {}, None, None)
         self.assertIn("-conflict-", news)
         self.assertEqual(store.open(self.folder, ID)[1].messages, MESSAGES)
 
-    def test_the_id_of_a_conflict_is_one_that_can_be_loaded(self):
+    def test_the_id_of_a_conflict_can_be_loaded(self):
         for session_id in ("a" * 64, ID + "-conflict-00000000"):
             kept = self.saved([], session_id)
             self.saved_by_another(session_id)
@@ -289,7 +297,8 @@ class TwoProcesses(StoreTest):
         self.assertIn(ID.encode(), [kept_under for _, kept_under in last])
         for name, (count, kept_under) in zip(names, last):
             messages = store.open(self.folder, kept_under.decode())[1].messages
-            own = [message["content"].split()[1] for message in messages if message["content"].startswith(name + " ")]
+            own = [message["content"].split()[1] for message in messages
+                   if message["content"].startswith(name + " ")]
             self.assertEqual(own, [str(number) for number in range(40)])
             self.assertEqual(len(messages), int(count))
         self.assertEqual(len({kept_under for _, kept_under in last}), 3)
@@ -330,7 +339,8 @@ class Loading(StoreTest):
     def test_only_an_id_reaches_the_disk(self):
         self.saved()
         os.rename(os.path.join(self.folder, ID + ".json"), os.path.join(self.cwd, "outside.json"))
-        for wrong in ("../../outside", "/etc/passwd", "", ".", "a/b", "a.b", "a\0", "ä", "a" * 65, "a\n", None, 1, ["a"]):
+        for wrong in ("../../outside", "/etc/passwd", "", ".", "a/b", "a.b", "a\0", "ä", "a" * 65, "a\n",
+                      None, 1, ["a"]):
             with self.subTest(wrong):
                 self.assertFalse(store.is_session_id(wrong))
                 self.assertEqual(self.refused(wrong), store.BAD_ID)
@@ -344,18 +354,21 @@ class Loading(StoreTest):
 
     def test_a_broken_file_is_told_and_left_alone(self):
         for data, text in ((b"", "the session file is not JSON (line 1, column 1)"),
-                           (b'{"version":7,"messages":[]}', "the session file was written by a newer mm (version 7)")):
+                           (b'{"version":7,"messages":[]}', "the session file was written by a newer mm "
+                                                            "(version 7)")):
             self.put(data)
             self.assertEqual(self.refused(), text)
             with open(os.path.join(self.folder, ID + ".json"), "rb") as file:
                 self.assertEqual(file.read(), data)
 
-    def test_a_file_of_an_older_version_loads_and_is_written_as_this_one(self):
-        self.put(b'{"messages":[{"role":"assistant","content":"","calls":[{"ref":"call_1","name":"bash","arguments":{"command":"ls"}}]}]}')
+    def test_a_file_of_an_older_version(self):
+        self.put(b'{"messages":[{"role":"assistant","content":"","calls":['
+                 b'{"ref":"call_1","name":"bash","arguments":{"command":"ls"}}]}]}')
         kept, saved = store.open(self.folder, ID)
         self.assertIsNone(kept.save(saved.messages, saved.usage, None, None))
         document = read(kept.path)
-        self.assertEqual((document["version"], document["messages"][0]["calls"][0]["arguments"]), (1, '{"command": "ls"}'))
+        self.assertEqual((document["version"], document["messages"][0]["calls"][0]["arguments"]),
+                         (1, '{"command": "ls"}'))
         self.assertRegex(document["created"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
 
     def test_a_fifo_does_not_make_it_wait(self):
@@ -399,7 +412,7 @@ class HostileFolders(StoreTest):
         with open(self.victim) as file:
             self.assertEqual(file.read(), "untouched")
 
-    def test_a_link_in_the_place_of_the_session_file(self):
+    def test_a_link_instead_of_the_session_file(self):
         os.unlink(self.kept.path)
         os.symlink(self.victim, self.kept.path)
         self.assertIn("-conflict-", self.kept.save(MESSAGES, USAGE, None, None))

@@ -105,14 +105,6 @@ class Calls(unittest.TestCase):
         detector = CallLoops(3)
         self.assertEqual([detector.after(name, {}, "x", 0) for name in ("bash", "read_file", "plan", "lsp") * 2], [None] * 8)
 
-    def test_a_message_of_the_user_resets_everything(self):
-        detector = CallLoops(3)
-        play(detector, same(7))
-        self.assertTrue(detector.stopped())
-        detector.reset()
-        self.assertFalse(detector.stopped())
-        self.assertEqual(play(detector, same(5)), RUN * 2 + NUDGE * 2 + REFUSED)
-
     def test_asking_changes_nothing_while_the_call_may_run(self):
         detector = CallLoops(3)
         play(detector, same(3))

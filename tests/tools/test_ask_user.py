@@ -33,13 +33,16 @@ REFUSED = [
     ([TEXT] * 5, "[ask_user: ask 1 to 4 questions, not 5]"),
     ([TEXT, {"question": "W?", "type": "choice"}], '[ask_user: question 2: "choice" needs 2 to 8 options]'),
     ([dict(MULTI, options=["a"])], '[ask_user: question 1: "multi" needs 2 to 8 options]'),
-    ([dict(CHOICE, options=[str(n) for n in range(9)])], '[ask_user: question 1: "choice" needs 2 to 8 options]'),
+    ([dict(CHOICE, options=[str(n) for n in range(9)])], '[ask_user: question 1: "choice" needs 2 to 8 '
+                                                         'options]'),
     ([dict(CHOICE, options=["a", "a"])], "[ask_user: question 1: each option needs a text of its own]"),
     ([dict(CHOICE, options=["a", " "])], "[ask_user: question 1: each option needs a text of its own]"),
-    ([dict(CHOICE, options=["a", "b" * 101])], "[ask_user: question 1: an option has more than 100 characters]"),
+    ([dict(CHOICE, options=["a", "b" * 101])], "[ask_user: question 1: an option has more than 100 "
+                                               "characters]"),
     ([{"question": " "}], "[ask_user: question 1: it is empty]"),
     ([{"question": "x" * 301}], "[ask_user: question 1: it has more than 300 characters]"),
-    ([dict(TEXT, type="number")], '[ask_user: question 1: there is no type "number"; types: choice, multi, text, confirm]'),
+    ([dict(TEXT, type="number")], '[ask_user: question 1: there is no type "number"; types: choice, multi, '
+                                  'text, confirm]'),
     ([dict(CHOICE, default="c")], "[ask_user: question 1: its default is none of the options]"),
     ([dict(MULTI, default="a, c")], "[ask_user: question 1: its default is none of the options]"),
     ([dict(CONFIRM, default="maybe")], '[ask_user: question 1: its default must be "yes" or "no"]'),
@@ -49,11 +52,13 @@ REFUSED = [
 # The question, the property that it becomes.
 PROPERTIES = [
     (CHOICE, {"type": "string", "title": "Which?", "enum": ["a", "b"]}),
-    ({"question": "Which?", "options": ["a", "b"]}, {"type": "string", "title": "Which?", "enum": ["a", "b"]}),
+    ({"question": "Which?", "options": ["a", "b"]},
+     {"type": "string", "title": "Which?", "enum": ["a", "b"]}),
     (dict(CHOICE, default="b"), {"type": "string", "title": "Which?", "enum": ["a", "b"], "default": "b"}),
     (MULTI, {"type": "array", "title": "Which?", "items": {"type": "string", "enum": ["a", "b"]}}),
     (dict(MULTI, default="b, a"),
-     {"type": "array", "title": "Which?", "items": {"type": "string", "enum": ["a", "b"]}, "default": ["b", "a"]}),
+     {"type": "array", "title": "Which?", "items": {"type": "string", "enum": ["a", "b"]},
+      "default": ["b", "a"]}),
     (TEXT, {"type": "string", "title": "Name?"}),
     ("Name?", {"type": "string", "title": "Name?"}),
     (dict(TEXT, default="box"), {"type": "string", "title": "Name?", "default": "box"}),
@@ -63,11 +68,12 @@ PROPERTIES = [
 ]
 
 ANSWERS = [
-    (CHOICE, "a", "a"), (CHOICE, "something else", "something else"), (CHOICE, 3, "[no answer]"), (CHOICE, None, "[no answer]"),
-    (MULTI, ["a", "b"], "a, b"), (MULTI, [], "none of them"), (MULTI, "a", "a"), (MULTI, [1], "[no answer]"),
-    (MULTI, ["a"] * 1000, ", ".join("a" * 8)),
+    (CHOICE, "a", "a"), (CHOICE, "something else", "something else"), (CHOICE, 3, "[no answer]"),
+    (CHOICE, None, "[no answer]"), (MULTI, ["a", "b"], "a, b"), (MULTI, [], "none of them"),
+    (MULTI, "a", "a"), (MULTI, [1], "[no answer]"), (MULTI, ["a"] * 1000, ", ".join("a" * 8)),
     (TEXT, " box \ud83d", "box \ufffd"), (TEXT, "", "[no answer]"), (TEXT, {"a": 1}, "[no answer]"),
-    (CONFIRM, True, "yes"), (CONFIRM, False, "no"), (CONFIRM, "true", "yes"), (CONFIRM, "perhaps", "[no answer]"),
+    (CONFIRM, True, "yes"), (CONFIRM, False, "no"), (CONFIRM, "true", "yes"),
+    (CONFIRM, "perhaps", "[no answer]"),
 ]
 
 
@@ -76,7 +82,7 @@ class AskUser(ToolTest):
         self.context = self.context._replace(front=front, ref="call_7")
         return self.run_tool("ask_user", questions=questions)
 
-    def test_what_cannot_be_asked_is_refused_with_the_reason(self):
+    def test_what_cannot_be_asked_is_refused(self):
         for questions, expected in REFUSED:
             with self.subTest(expected=expected):
                 self.assertEqual(self.output("ask_user", questions=questions), expected)
@@ -86,10 +92,12 @@ class AskUser(ToolTest):
             with self.subTest(question=question):
                 front = Front(DECLINED)
                 self.ask([question], front)
-                self.assertEqual(front.form.schema, {"type": "object", "properties": {"q1": expected}, "required": ["q1"]})
+                self.assertEqual(front.form.schema,
+                                 {"type": "object", "properties": {"q1": expected}, "required": ["q1"]})
 
-    def test_the_form_has_the_question_or_their_number_as_its_message(self):
-        for questions, message in (([TEXT], "Name?"), ([TEXT, CONFIRM], "The agent has 2 questions for you.")):
+    def test_the_message_of_the_form(self):
+        for questions, message in (([TEXT], "Name?"),
+                                   ([TEXT, CONFIRM], "The agent has 2 questions for you.")):
             front = Front(DECLINED)
             self.ask(questions, front)
             self.assertEqual((front.form.ref, front.form.message), ("call_7", message))
@@ -107,7 +115,7 @@ class AskUser(ToolTest):
             result = self.ask([TEXT], Front(action))
             self.assertEqual((result.output, result.status), (output, status))
 
-    def test_it_never_needs_a_permission_and_is_named_by_its_first_question(self):
+    def test_its_title_is_the_first_question(self):
         action = self.prepare("ask_user", questions=[TEXT, CONFIRM])
         self.assertEqual((action.asks, action.title), (False, "ask_user: Name?"))
 
@@ -128,6 +136,7 @@ class ThePage(unittest.TestCase):
         for text in (ask_user.NOBODY, ask_user.USER_DECLINED, ask_user.USER_CANCELLED, ask_user.NO_ANSWER,
                      "q1 <question>: <answer>", REFUSED[2][1], REFUSED[1][1], *ask_user.TYPES):
             self.assertIn("`%s`" % text, page)
-        for text in ("at most %d characters" % ask_user.QUESTION_LENGTH, "at most %d characters" % ask_user.OPTION_LENGTH,
+        for text in ("at most %d characters" % ask_user.QUESTION_LENGTH,
+                     "at most %d characters" % ask_user.OPTION_LENGTH,
                      "%d to %d different" % (ask_user.LEAST_OPTIONS, ask_user.MOST_OPTIONS)):
             self.assertIn(text, page)

@@ -44,7 +44,8 @@ RESULTS = [
     ("echo \"$x\"; pwd", "\n<folder>"),
 ]
 
-LEFT = "[still running in the background: process group {0}. Its output goes to {1}. Stop it with: kill -- -{0}]"
+LEFT = ("[still running in the background: process group {0}. Its output goes to {1}. "
+        "Stop it with: kill -- -{0}]")
 
 
 class Results(ToolTest):
@@ -58,14 +59,17 @@ class Results(ToolTest):
                 output = result.output.replace(self.folder, "<folder>").replace(shutil.which("bash"), "bash")
                 self.assertEqual(output, expected)
                 self.assertEqual((result.status, result.diff), (events.COMPLETED, None))
-                self.assertEqual(result.prose, output.startswith("[") and output.endswith("]") and "\n" not in output)
+                self.assertEqual(result.prose, output.startswith("[") and output.endswith("]")
+                                 and "\n" not in output)
 
     def test_what_cannot_run(self):
         for arguments, expected in [
             ({"command": " "}, "[bash: the command is empty]"),
             ({"command": "echo a\0b"}, "[bash: the command holds a NUL character]"),
-            ({"command": "#" * 128 * 1024}, "[bash: the command is too long for the system; write it to a file]"),
-            ({"command": "\u00e4" * 64 * 1024}, "[bash: the command is too long for the system; write it to a file]"),
+            ({"command": "#" * 128 * 1024}, "[bash: the command is too long for the system; write it to a "
+                                            "file]"),
+            ({"command": "\u00e4" * 64 * 1024}, "[bash: the command is too long for the system; write it to "
+                                                "a file]"),
             ({"command": "true", "timeout": 0}, '[bash: "timeout" must be above 0]'),
             ({"command": "true", "timeout": "soon"}, '[bash: "timeout" must be a number]'),
         ]:
@@ -105,7 +109,8 @@ class Results(ToolTest):
     def test_two_sessions_at_once_do_not_share_logs(self):
         outputs = {}
         threads = [threading.Thread(target=lambda number=number: outputs.update(
-            {number: self.output("bash", self.new_context(), command=f"yes {number} | head -n 20000")})) for number in range(2)]
+            {number: self.output("bash", self.new_context(), command=f"yes {number} | head -n 20000")}))
+                   for number in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -134,9 +139,10 @@ class Long(ToolTest):
         self.assertTrue(note)
         self.assertEqual(head, "".join(f"{number}\n" for number in range(1, 201)))
         self.assertEqual(tail, "".join(f"\n{number}" for number in range(1601, 2001)))
-        self.assertEqual(self.output("read_file", path=log_named(output), offset=1000, limit=1).split("\n")[1], "1000")
+        self.assertEqual(self.output("read_file", path=log_named(output), offset=1000,
+                                     limit=1).split("\n")[1], "1000")
 
-    def test_no_more_characters_than_configured_or_than_the_window_holds(self):
+    def test_at_most_the_configured_characters(self):
         command = f"for i in $(seq 500); do echo $i-{'x' * 90}; done"
         for context, most in [(self.context, 30000), (self.new_context(bash_maxOutput=3000), 3000),
                             (self.new_context(window=8192), 3276)]:
@@ -157,7 +163,7 @@ class Long(ToolTest):
         self.assertTrue(output.endswith("\nend"))
         self.assertLess(len(output), 5000)
 
-    def test_a_long_line_is_cut_and_that_is_said(self):
+    def test_a_cut_line_is_mentioned(self):
         output = self.output("bash", command="printf 'a%.0s' $(seq 5000)")
         self.assertEqual(output, "a" * 1000 + "… [+3000 chars] …" + "a" * 1000 +
                          f"\n[lines over 2000 characters were cut; everything is in {log_named(output)}]")
@@ -184,7 +190,7 @@ class Long(ToolTest):
 
 
 class Background(ToolTest):
-    def test_a_child_does_not_delay_the_answer_and_lives_on(self):
+    def test_a_background_child_lives_on(self):
         started = time.monotonic()
         output = self.output("bash", command="sleep 30 & echo $!; echo ok")
         self.assertLess(time.monotonic() - started, 3)
@@ -193,7 +199,7 @@ class Background(ToolTest):
         self.addCleanup(os.killpg, group, signal.SIGKILL)
         self.assertEqual(output, f"{pid}\nok\n\n" + LEFT.format(group, log_named(output)))
 
-    def test_a_child_that_goes_on_writing_fills_its_log(self):
+    def test_a_background_child_fills_its_log(self):
         output = self.output("bash", command="(while :; do echo tick; sleep 0.02; done) & echo $!")
         pid = next(int(line) for line in output.split("\n") if line.isdigit())
         self.addCleanup(os.killpg, os.getpgid(pid), signal.SIGKILL)
@@ -234,7 +240,8 @@ class Ended(ToolTest):
 
     def test_a_timeout_kills_the_command_and_its_children(self):
         result = self.run_tool("bash", command="sleep 60 & echo $! > pid; echo begun; wait", timeout="0.3")
-        self.assertEqual(result.output, "begun\n\n[timed out after 0.3 s: the command and its children were killed. "
+        self.assertEqual(result.output, "begun\n\n[timed out after 0.3 s: the command and its children were "
+                                        "killed. "
                                         "Give a longer timeout (at most 600), or start it in the background "
                                         "(read the skill bg-jobs).]")
         self.assertEqual(result.status, events.FAILED)
@@ -250,10 +257,11 @@ class Ended(ToolTest):
     def test_a_timeout_above_the_most_is_lowered(self):
         context = self.new_context(bash_timeout=1, bash_maxTimeout=1)
         output = self.output("bash", context, command="sleep 60", timeout=900)
-        self.assertEqual(output, "[timed out after 1 s, the most allowed: the command and its children were killed. "
+        self.assertEqual(output, "[timed out after 1 s, the most allowed: the command and its children were "
+                                 "killed. "
                                  "Rather start it in the background (read the skill bg-jobs).]")
 
-    def test_a_cancel_ends_the_turn_at_once_and_the_group_soon(self):
+    def test_a_cancel_ends_the_turn_at_once(self):
         took = self.cancelled("sleep 60 & echo $! > pid; echo $$ > shell; touch started; wait")
         self.assertLess(took, 0.1)
         self.assertTrue(until(lambda: gone(self.pid()) and gone(self.pid("shell"))))
@@ -265,7 +273,7 @@ class Ended(ToolTest):
         self.assertFalse(gone(self.pid()))
         self.assertTrue(until(lambda: gone(self.pid())))
 
-    def test_a_cancel_reaches_the_command_while_the_client_does_not_read(self):
+    def test_a_cancel_arrives_though_nobody_reads(self):
         stuck = threading.Event()
 
         def progress(tail):
@@ -296,7 +304,8 @@ class Ended(ToolTest):
 class Live(ToolTest):
     def test_the_tail_is_shown_while_the_command_runs(self):
         seen = []
-        self.run_tool("bash", progress=seen.append, command=r"printf '\033[31mone\n'; sleep 0.6; echo two; sleep 0.6; echo three")
+        self.run_tool("bash", progress=seen.append, command=r"printf '\033[31mone\n'; sleep 0.6; echo two; "
+                                                            r"sleep 0.6; echo three")
         self.assertEqual(seen[:2], ["one\n", "one\ntwo\n"])  # on a busy machine the third is seen too
 
     def test_at_most_2000_characters(self):
@@ -311,12 +320,12 @@ class Kept(unittest.TestCase):
 
     def test_pieces_may_begin_and_end_within_a_character(self):
         data = "\u00e4\u20ac\U0001f4a1".encode()
-        for start, end, expected in [(0, 9, "\u00e4\u20ac\U0001f4a1"), (1, 9, "\u20ac\U0001f4a1"), (3, 9, "\U0001f4a1"),
-                                     (0, 8, "\u00e4\u20ac"), (6, 8, "")]:
+        for start, end, expected in [(0, 9, "\u00e4\u20ac\U0001f4a1"), (1, 9, "\u20ac\U0001f4a1"),
+                                     (3, 9, "\U0001f4a1"), (0, 8, "\u00e4\u20ac"), (6, 8, "")]:
             self.assertEqual(decode(data[start:end], True, True), expected)
         self.assertEqual(decode(data[1:8], False, False), "\ufffd\u20ac\ufffd")
 
-    def test_the_log_holds_everything_whenever_it_is_asked_for(self):
+    def test_the_log_holds_everything(self):
         data = os.urandom(3000000)
         for asked in (0, 100000, 1000000, 2000000):
             output = Output(1 << 30)
@@ -330,7 +339,7 @@ class Kept(unittest.TestCase):
                 self.assertEqual(file.read(), data)
             os.unlink(path)
 
-    def test_a_disk_that_is_full_costs_only_the_log(self):
+    def test_a_full_disk_costs_only_the_log(self):
         done = in_a_program("""
             import resource
             from mm.tools import logs
@@ -339,7 +348,8 @@ class Kept(unittest.TestCase):
             print(test.output("bash", command="seq 2000").split(chr(10))[200])
             print(os.listdir(logs.folder()))
         """)
-        self.assertEqual(done, "[… 1400 lines (6.1 KB) left out; no log could be written: File too large …]\n['pid']\n")
+        self.assertEqual(done, "[… 1400 lines (6.1 KB) left out; no log could be written: File too large "
+                               "…]\n['pid']\n")
 
     def test_no_folder_for_logs(self):
         done = in_a_program("""
@@ -348,9 +358,10 @@ class Kept(unittest.TestCase):
             print(test.output("bash", command="seq 2000").split(chr(10))[200])
             print(test.output("bash", command="echo x"))
         """)
-        self.assertEqual(done, "[… 1400 lines (6.1 KB) left out; no log could be written: No such file or directory …]\nx\n")
+        self.assertEqual(done, "[… 1400 lines (6.1 KB) left out; no log could be written: No such file or "
+                               "directory …]\nx\n")
 
-    def test_the_folder_goes_at_exit_unless_a_log_was_named(self):
+    def test_an_unnamed_folder_goes_at_exit(self):
         for command, stays in (("seq 10", False), ("seq 2000", True)):
             path = in_a_program(f"""
                 from mm.tools import logs
@@ -406,13 +417,16 @@ class Kept(unittest.TestCase):
         own = self.old_folder(parent, "mm-own", 1, [("bash-1.log", 100, 2), ("bash-2.log", 100, 0)])
         for total, left in ((400, 4), (399, 3), (200, 2), (100, 1), (0, 1)):
             logs.tidy(parent, own, total)
-            found = [log for folder in (gone, own) if os.path.exists(folder) for log in os.listdir(folder) if log != "pid"]
+            found = [log for folder in (gone, own) if os.path.exists(folder) for log in os.listdir(folder)
+                     if log != "pid"]
             self.assertEqual(len(found), left)
         self.assertEqual((os.path.exists(gone), sorted(os.listdir(own))), (False, ["bash-2.log", "pid"]))
 
 
 def in_a_program(code):
-    """Runs `code` in a Python of its own, with a ToolTest in a folder of its own as `test`; returns what it prints."""
+    """Runs `code` in a Python of its own, with a ToolTest in a folder of its own as `test`; returns what it
+    prints.
+    """
     start = textwrap.dedent("""
         import os, sys
         from tests.tools.calls import ToolTest
@@ -420,8 +434,8 @@ def in_a_program(code):
         test.setUp()
     """)
     environment = dict(os.environ, TMPDIR=support.scratch_folder())
-    done = subprocess.run([sys.executable, "-c", start + textwrap.dedent(code)], cwd=support.PROJECT, env=environment,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    done = subprocess.run([sys.executable, "-c", start + textwrap.dedent(code)], cwd=support.PROJECT,
+                          env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
     if done.returncode or done.stderr:
         raise AssertionError(done.stderr.decode())
     return done.stdout.decode()

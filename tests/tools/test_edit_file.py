@@ -23,7 +23,8 @@ class Edited(ToolTest):
         self.assertEqual(result.output, "[edited f: 1 change, lines 41-42]\n"
                                         "line 38\nline 39\nline 40\none\ntwo\nline 42\nline 43\nline 44")
         self.assertEqual((result.status, result.prose), (events.COMPLETED, False))
-        self.assertEqual(result.diff, events.Diff(self.path("f"), LINES, LINES.replace("line 41\n", "one\ntwo\n")))
+        self.assertEqual(result.diff, events.Diff(self.path("f"), LINES,
+                                                  LINES.replace("line 41\n", "one\ntwo\n")))
 
     def test_one_line(self):
         self.put("f", "a\nb\nc\n")
@@ -31,11 +32,13 @@ class Edited(ToolTest):
 
     def test_all_places(self):
         self.put("f", LINES)
-        self.assertEqual(self.edit("line 5\n", "LINE 5\n", replace_all="true").split("\n")[0], "[edited f: 1 change, line 5]")
+        self.assertEqual(self.edit("line 5\n", "LINE 5\n", replace_all="true").split("\n")[0],
+                         "[edited f: 1 change, line 5]")
         output = self.edit("line 2", "LINE 2", replace_all=True).split("\n")
         self.assertEqual(output[0], "[edited f: 11 changes, lines 2, 20, 21, 22, 23, 24, 25, 26, 27, 28, …]")
         self.assertLessEqual(len([line for line in output[1:] if line != "…"]), 20)
-        self.assertEqual(self.get("f").decode(), LINES.replace("line 5\n", "LINE 5\n").replace("line 2", "LINE 2"))
+        self.assertEqual(self.get("f").decode(), LINES.replace("line 5\n", "LINE 5\n").replace("line 2",
+                                                                                               "LINE 2"))
 
     def test_a_long_change_is_shown_at_both_ends(self):
         self.put("f", LINES)
@@ -51,10 +54,13 @@ class Edited(ToolTest):
     def test_what_differed_is_said(self):
         self.put("f", "if a:\n\tb()\n\tc()\n")
         self.assertEqual(self.edit("    b()\n    c()", "    b()\n    d()").split("\n")[0],
-                         "[edited f: 1 change, line 3; old_string differed in blanks, the indentation of the file was kept]")
+                         "[edited f: 1 change, line 3; old_string differed in blanks, the indentation of the "
+                         "file was kept]")
         self.assertEqual(self.get("f"), b"if a:\n\tb()\n\td()\n")
-        self.assertIn("; old_string differed in blanks at line ends]", self.edit("if a: \n\tb()", "if a:\n\tx()"))
-        self.assertIn("; the line numbers in old_string were ignored]", self.edit("2\t\tx()\n3\t\td()", "2\t\tx()\n3\t\ty()"))
+        self.assertIn("; old_string differed in blanks at line ends]",
+                      self.edit("if a: \n\tb()", "if a:\n\tx()"))
+        self.assertIn("; the line numbers in old_string were ignored]",
+                      self.edit("2\t\tx()\n3\t\td()", "2\t\tx()\n3\t\ty()"))
         self.assertEqual(self.get("f"), b"if a:\n\tx()\n\ty()\n")
 
     def test_signs_that_look_alike(self):
@@ -67,8 +73,10 @@ class Edited(ToolTest):
     def test_no_other_byte_changes(self):
         for content, letter in [
             (b"\xef\xbb\xbfa\r\nb\nc \r\n\td", "b"), ("\ufeffa\r\nb\n\u0101".encode("utf-16-le"), "b\0"),
-            ("\ufeffa\r\nb\n\u0101".encode("utf-16-be"), "\0b"), ("a\r\nb\n\xfc\xa0 \n".encode("latin-1"), "b"),
-            (b"\xff\xfe a\r\nb\nx", "b"), ("# coding: big5\n功 z\n".encode("big5"), "z"), ("b\ud7ff\u2028\U0001f4a1\0".encode("utf-8").rjust(10000), "b"),
+            ("\ufeffa\r\nb\n\u0101".encode("utf-16-be"), "\0b"),
+            ("a\r\nb\n\xfc\xa0 \n".encode("latin-1"), "b"),
+            (b"\xff\xfe a\r\nb\nx", "b"), ("# coding: big5\n功 z\n".encode("big5"), "z"),
+            ("b\ud7ff\u2028\U0001f4a1\0".encode("utf-8").rjust(10000), "b"),
         ]:
             with self.subTest(content[:20]):
                 self.put("f", content)
@@ -76,7 +84,8 @@ class Edited(ToolTest):
                 self.assertEqual(self.get("f"), content.replace(letter.encode(), letter.upper().encode()))
 
     def test_names_that_other_tools_use(self):
-        for names in (("old", "new"), ("old_text", "new_text"), ("old_str", "new_str"), ("oldString", "newString")):
+        for names in (("old", "new"), ("old_text", "new_text"), ("old_str", "new_str"),
+                      ("oldString", "newString")):
             self.put("f", "a\n")
             self.output("edit_file", file_path="f", **dict(zip(names, ("a", "b"))))
             self.assertEqual(self.get("f"), b"b\n")
@@ -88,9 +97,10 @@ class Edited(ToolTest):
         self.assertEqual((action.title, action.asks), (f"edit_file: f -> {self.path('real')}", True))
         self.edit("a", "b")
         self.assertTrue(os.path.islink(self.path("f")))
-        self.assertEqual((self.get("real"), stat.S_IMODE(os.stat(self.path("real")).st_mode)), (b"b\n", 0o755))
+        self.assertEqual((self.get("real"), stat.S_IMODE(os.stat(self.path("real")).st_mode)),
+                         (b"b\n", 0o755))
 
-    def test_a_file_that_changed_since_it_was_read_is_edited_and_that_is_said_once(self):
+    def test_an_edit_mentions_that_the_file_had_changed(self):
         self.put("f", "a\nb\n")
         self.output("read_file", path="f")
         self.put("f", "A\nb\n")
@@ -105,7 +115,8 @@ class Edited(ToolTest):
         self.put("f", "a\nB\n")
         with self.assertRaises(ToolError) as caught:
             action.run(None)
-        self.assertEqual(str(caught.exception), "[edit_file: f changed while waiting for permission. Read it again.]")
+        self.assertEqual(str(caught.exception), "[edit_file: f changed while waiting for permission. Read it "
+                                                "again.]")
         self.assertEqual(self.get("f"), b"a\nB\n")
 
 
@@ -127,12 +138,14 @@ class Refused(ToolTest):
         self.put("f", "\u2018z\u2019 \u2018z\u2019\n")
         self.context.seen.failed_edits.clear()
         self.assertEqual(self.edit("'z'", "Z", replace_all=True),
-                         "[edit_file: old_string is not in f, but with other signs (line 1 has U+2018 where you sent ') 2 times, "
+                         "[edit_file: old_string is not in f, but with other signs (line 1 has U+2018 where "
+                         "you sent ') 2 times, "
                          "at lines 1, 1. Copy it exactly, with surrounding lines to make it unique.]")
         self.put("f", "x = 1\ny = 1\n  z\nz\n\n\tz\n")
         self.context.seen.failed_edits.clear()
         self.assertEqual(self.edit("   z", "Z", replace_all=True),
-                         "[edit_file: old_string is not in f, but with other blanks 3 times, at lines 3, 4, 6. "
+                         "[edit_file: old_string is not in f, but with other blanks 3 times, at lines 3, 4, "
+                         "6. "
                          "Copy it exactly, with surrounding lines to make it unique.]")
 
     def test_files_that_cannot_be_edited(self):
@@ -142,7 +155,8 @@ class Refused(ToolTest):
         self.put("f", b"a\0")
         self.assertEqual(self.edit("a"), "[edit_file: f is binary (2 bytes); use bash to change it]")
         self.put("f", b"a\xe9\n")
-        self.assertEqual(self.edit("a", "€"), "[edit_file: the encoding of f is unknown, so '€' cannot be written. "
+        self.assertEqual(self.edit("a", "€"), "[edit_file: the encoding of f is unknown, so '€' cannot be "
+                                              "written. "
                                              "Convert it first, in bash: iconv -f <encoding> -t UTF-8 f]")
         self.put("f", "# coding: gbk\na中\n".encode("gbk"))
         self.assertEqual(self.edit("a", "💡"), "[edit_file: f is gbk and cannot hold '💡']")
@@ -160,9 +174,10 @@ class Refused(ToolTest):
                          "line 39\nline 40\nline 41\n\tline forty-two\nline 43\nline 44\nline 45\n"
                          "[copy old_string from these lines exactly.]")
 
-    def test_a_sign_in_the_nearest_text_that_looks_alike_is_named(self):
+    def test_the_nearest_text_names_a_lookalike(self):
         self.put("f", "one\nit\u2019s two\nthree\n")
-        self.assertIn("old_string is not in f. Line 2 has U+2019 where you sent '. The nearest text is lines 1-3:]",
+        self.assertIn("old_string is not in f. Line 2 has U+2019 where you sent '. The nearest text is lines "
+                      "1-3:]",
                       self.edit("one\nit's two\nfour\n"))
 
     def test_look_alike_signs_are_not_changed_by_guessing(self):
@@ -174,7 +189,8 @@ class Refused(ToolTest):
                            ("x" * (edit_file.CHARACTERS + 1), "f has 1 line and 2000001 characters"),
                            ("x" * (edit_file.CHANGES + 1), "old_string occurs 10001 times in f")):
             self.put("f", text)
-            self.assertRegex(self.edit("x", replace_all=True), said + "; use bash with sed to change (it|them all)]$")
+            self.assertRegex(self.edit("x", replace_all=True), said + "; use bash with sed to change "
+                                                                      "(it|them all)]$")
 
     def test_a_drifted_interior_fails_and_nothing_changes(self):
         content = "def f():\n    a = 1\n    b = 2\n    return a\n"
@@ -192,7 +208,8 @@ class FailedTwice(ToolTest):
     def test_the_second_failure_shows_the_whole_file(self):
         self.put("f", "a\nb")
         self.assertNotIn("twice", self.failed())
-        self.assertEqual(self.failed(), "[edit_file: old_string is not in f. The nearest text is lines 1-2:]\n"
+        self.assertEqual(self.failed(), "[edit_file: old_string is not in f. The nearest text is lines "
+                                        "1-2:]\n"
                                         f"a\nb\n{self.WHOLE}")
         self.assertEqual(self.output("write_file", path="f", content="x"), "[wrote f: 1 line]")
         self.assertNotIn("twice", self.failed())

@@ -19,18 +19,23 @@ REPLACED = [
     ("everything goes", EXACT, "a\nb\n", "a\nb\n", "", ""),
     ("the end without a final newline", EXACT, "a\nb", "b", "B", "a\nB"),
     ("a final newline is added", EXACT, "a\nb", "b", "b\n", "a\nb\n"),
-    ("dollars and backslashes", EXACT, "price = x\n", "x", r"$1 \1 \g<0> $& \n", "price = $1 \\1 \\g<0> $& \\n\n"),
+    ("dollars and backslashes", EXACT, "price = x\n", "x", r"$1 \1 \g<0> $& \n",
+     "price = $1 \\1 \\g<0> $& \\n\n"),
     ("regular expressions are text", EXACT, "a.*b\naxxb\n", "a.*b", "c", "c\naxxb\n"),
     ("unicode", EXACT, "grüße 💡\n", "ü", "ue", "grueße 💡\n"),
-    ("other line breaks of Unicode are characters", EXACT, "a\u2028b\x0cc\x85d\n", "b", "B", "a\u2028B\x0cc\x85d\n"),
+    ("other line breaks of Unicode are characters", EXACT, "a\u2028b\x0cc\x85d\n", "b", "B",
+     "a\u2028B\x0cc\x85d\n"),
     ("across a line end", EXACT, "ab\ncd\n", "b\nc", "b c", "ab cd\n"),
     # line ends
     ("CRLF", EXACT, "a\r\nb\r\nc\r\n", "a\nb\n", "a\nB\nnew\n", "a\r\nB\r\nnew\r\nc\r\n"),
     ("CRLF in the call", EXACT, "a\nb\nc\n", "a\r\nb", "A\r\nB", "A\nB\nc\n"),
     ("CRLF on both sides", EXACT, "a\r\nb\r\n", "a\r\nb", "b\r\na", "b\r\na\r\n"),
-    ("mixed: lines that stay keep theirs", EXACT, "a\nb\r\nc\nd\r\ne\n", "b\nc\nd", "b\nC\nd", "a\nb\r\nC\nd\r\ne\n"),
-    ("mixed: a new line takes that of the line it replaces", EXACT, "a\nb\r\nc\n", "b\n", "x\ny\n", "a\nx\r\ny\r\nc\n"),
-    ("mixed: a line is added between lines that stay", EXACT, "a\r\nb\nc\r\n", "a\nb\n", "a\nnew\nb\n", "a\r\nnew\r\nb\nc\r\n"),
+    ("mixed: lines that stay keep theirs", EXACT, "a\nb\r\nc\nd\r\ne\n", "b\nc\nd", "b\nC\nd",
+     "a\nb\r\nC\nd\r\ne\n"),
+    ("mixed: a new line takes that of the line it replaces", EXACT, "a\nb\r\nc\n", "b\n", "x\ny\n",
+     "a\nx\r\ny\r\nc\n"),
+    ("mixed: a line is added between lines that stay", EXACT, "a\r\nb\nc\r\n", "a\nb\n", "a\nnew\nb\n",
+     "a\r\nnew\r\nb\nc\r\n"),
     ("a line with CRLF goes", EXACT, "a\nb\r\nc\n", "b\n", "", "a\nc\n"),
     ("only the line end goes", EXACT, "a\r\nb\r\n", "a\nb", "ab", "ab\r\n"),
     ("the last line of CRLF without one", EXACT, "a\r\nb", "b", "b\nc", "a\r\nb\r\nc"),
@@ -38,13 +43,15 @@ REPLACED = [
     ("a stray CR is a character", EXACT, "a\rb\nc\n", "a\rb", "ab", "ab\nc\n"),
     ("CRCRLF", EXACT, "a\r\r\nb\r\n", "b", "B", "a\r\r\nB\r\n"),
     # typographic signs
-    ("quotes in the file", LOOKALIKE, "say \u201chello\u201d now\n", 'say "hello" now', 'say "goodbye" now', "say \u201cgoodbye\u201d now\n"),
-    ("quotes in the call", LOOKALIKE, 'say "hello"\n', "say \u201chello\u201d", "say \u201cbye\u201d", 'say "bye"\n'),
+    ("quotes in the file", LOOKALIKE, "say \u201chello\u201d now\n", 'say "hello" now', 'say "goodbye" now',
+     "say \u201cgoodbye\u201d now\n"),
+    ("quotes in the call", LOOKALIKE, 'say "hello"\n', "say \u201chello\u201d", "say \u201cbye\u201d",
+     'say "bye"\n'),
     ("a dash and a quote that go", LOOKALIKE, "a \u2014 it\u2019s b\n", "a - it's b", "a, b", "a, b\n"),
-    ("a no-break space within a line", LOOKALIKE, "costs 10\u00a0\u20ac or 5\u00a0\u20ac\n", "10 \u20ac or 5", "10 \u20ac or 6",
-     "costs 10\u00a0\u20ac or 6\u00a0\u20ac\n"),
-    ("lines that stay keep theirs", LOOKALIKE, "\u201ca\u201d\r\nb\r\n\u201cc\u201d\r\n", '"a"\nb\n"c"', '"a"\nB\n"c" \u00bbd\u00ab',
-     "\u201ca\u201d\r\nB\r\n\u201cc\u201d \u00bbd\u00ab\r\n"),
+    ("a no-break space within a line", LOOKALIKE, "costs 10\u00a0\u20ac or 5\u00a0\u20ac\n", "10 \u20ac or 5",
+     "10 \u20ac or 6", "costs 10\u00a0\u20ac or 6\u00a0\u20ac\n"),
+    ("lines that stay keep theirs", LOOKALIKE, "\u201ca\u201d\r\nb\r\n\u201cc\u201d\r\n", '"a"\nb\n"c"',
+     '"a"\nB\n"c" \u00bbd\u00ab', "\u201ca\u201d\r\nB\r\n\u201cc\u201d \u00bbd\u00ab\r\n"),
     ("what is new stays as sent", LOOKALIKE, "x \u2013 y\n", "x - y", "x - y - z", "x \u2013 y - z\n"),
     # trailing blanks
     ("blanks at the ends of the file's lines", TRAILING, "a  \nb\t\nc\n", "a\nb\n", "a\nB\n", "a  \nB\nc\n"),
@@ -54,33 +61,45 @@ REPLACED = [
     ("lines with blanks go", TRAILING, "a\nb \nc\n", "b\n", "", "a\nc\n"),
     ("the last line goes, which has no newline", TRAILING, "a\nb", "b\n", "", "a"),
     # blanks
-    ("spaces for tabs", BLANKS, TABBED, "    if b:\n        two()\n", "    if b:\n        2()\n", TABBED.replace("two", "2")),
+    ("spaces for tabs", BLANKS, TABBED, "    if b:\n        two()\n", "    if b:\n        2()\n",
+     TABBED.replace("two", "2")),
     ("spaces for tabs, deeper than all that was there", BLANKS, TABBED, "    if b:\n        two()",
-     "    if b:\n        if c:\n            two()", "if a:\n\tone()\n\tif b:\n\t\tif c:\n\t\t\ttwo()\n\tthree()\nend\n"),
+     "    if b:\n        if c:\n            two()", "if a:\n\tone()\n\tif b:\n\t\tif "
+                                                    "c:\n\t\t\ttwo()\n\tthree()\nend\n"),
     ("spaces for tabs, shallower", BLANKS, TABBED, "        two()\n    three()", "    two()\n3()",
      "if a:\n\tone()\n\tif b:\n\ttwo()\n3()\nend\n"),
     ("tabs for spaces", BLANKS, "if a:\n    b()\n    c()\n", "\tb()\n\tc()", "\tb()\n\tif d:\n\t\tc()",
      "if a:\n    b()\n    if d:\n        c()\n"),
-    ("no indentation at all", BLANKS, "class A:\n    def f(self):\n        return 1\n", "def f(self):\n    return 1",
-     "def f(self):\n    return 2", "class A:\n    def f(self):\n        return 2\n"),
-    ("too much indentation", BLANKS, "def f():\n  return 1\n", "    def f():\n      return 1", "    def f():\n      x = 1\n      return x",
-     "def f():\n  x = 1\n  return x\n"),
-    ("two spaces for four", BLANKS, "a:\n    b:\n        c\n", "a:\n  b:\n    c", "a:\n  b:\n    d", "a:\n    b:\n        d\n"),
+    ("no indentation at all", BLANKS, "class A:\n    def f(self):\n        return 1\n",
+     "def f(self):\n    return 1", "def f(self):\n    return 2", "class A:\n    def f(self):\n        return "
+                                                                 "2\n"),
+    ("too much indentation", BLANKS, "def f():\n  return 1\n", "    def f():\n      return 1",
+     "    def f():\n      x = 1\n      return x", "def f():\n  x = 1\n  return x\n"),
+    ("two spaces for four", BLANKS, "a:\n    b:\n        c\n", "a:\n  b:\n    c", "a:\n  b:\n    d",
+     "a:\n    b:\n        d\n"),
     ("blanks within lines", BLANKS, "x  =  1\ny = 2\n", "x = 1", "x = 3", "x = 3\ny = 2\n"),
     ("empty lines around old", BLANKS, "a\n  b\nc\n", "\n\nb\n\n", "\n\nB\n\n", "a\n  B\nc\n"),
-    ("CRLF and tabs", BLANKS, "if a:\r\n\tb\r\n\tc\r\n", "    b\n    c\n", "    b\n    d\n", "if a:\r\n\tb\r\n\td\r\n"),
-    ("empty lines in new stay empty", BLANKS, "if a:\n\tb\n", "    b", "    b\n\n    c", "if a:\n\tb\n\n\tc\n"),
+    ("CRLF and tabs", BLANKS, "if a:\r\n\tb\r\n\tc\r\n", "    b\n    c\n", "    b\n    d\n",
+     "if a:\r\n\tb\r\n\td\r\n"),
+    ("empty lines in new stay empty", BLANKS, "if a:\n\tb\n", "    b", "    b\n\n    c",
+     "if a:\n\tb\n\n\tc\n"),
     # line numbers
-    ("cat -n", NUMBERED, "a\n    b\nc\n", "     1\ta\n     2\t    b", "     1\ta\n     2\t    B", "a\n    B\nc\n"),
-    ("arrows, new without", NUMBERED, "a:\n    b\nc\n", "1→a:\n2→    b", "a:\n    x\n    y", "a:\n    x\n    y\nc\n"),
-    ("bars", NUMBERED, "a\n    b\nc\n", " 9 | a\n10 |     b\n11 | c", " 9 | a\n10 |     x\n11 | c", "a\n    x\nc\n"),
-    ("grep -n", NUMBERED, "def f():\n    g()\n    h()\n", "2:    g()\n3:    h()", "2:    g()\n3:    i()", "def f():\n    g()\n    i()\n"),
-    ("colons with a blank, new without numbers", NUMBERED, "if a:\n    b\n", "1: if a:\n2:     b", "if a:\n    c", "if a:\n    c\n"),
+    ("cat -n", NUMBERED, "a\n    b\nc\n", "     1\ta\n     2\t    b", "     1\ta\n     2\t    B",
+     "a\n    B\nc\n"),
+    ("arrows, new without", NUMBERED, "a:\n    b\nc\n", "1→a:\n2→    b", "a:\n    x\n    y",
+     "a:\n    x\n    y\nc\n"),
+    ("bars", NUMBERED, "a\n    b\nc\n", " 9 | a\n10 |     b\n11 | c", " 9 | a\n10 |     x\n11 | c",
+     "a\n    x\nc\n"),
+    ("grep -n", NUMBERED, "def f():\n    g()\n    h()\n", "2:    g()\n3:    h()", "2:    g()\n3:    i()",
+     "def f():\n    g()\n    i()\n"),
+    ("colons with a blank, new without numbers", NUMBERED, "if a:\n    b\n", "1: if a:\n2:     b",
+     "if a:\n    c", "if a:\n    c\n"),
 ]
 
 # (what, file, old)
 NOT_FOUND = [
-    ("a drifted interior", "def f():\n    a = 1\n    b = 2\n    return a\n", "def f():\n    a = 1\n    b = 3\n    return a\n"),
+    ("a drifted interior", "def f():\n    a = 1\n    b = 2\n    return a\n",
+     "def f():\n    a = 1\n    b = 3\n    return a\n"),
     ("the first and the last line are not enough", "start\none\ntwo\nend\n", "start\nuno\ndue\nend\n"),
     ("a line is missing", "a\nb\nc\n", "a\nc\n"),
     ("part of a line with other blanks", "call(a,  b)\n", "a, b"),
@@ -123,7 +142,7 @@ class Levels(unittest.TestCase):
                 match = matching.find(matching.Document(text), old, "new")
                 self.assertEqual((match.level, len(match.spans)), (level, count))
 
-    def test_numbers_in_old_and_on_some_lines_of_new_only(self):
+    def test_line_numbers_on_some_lines_only(self):
         self.assertIsNone(matching.find(matching.Document("a\nb\n"), "1\ta\n2\tb", "1\ta\nnew\n2\tb"))
 
     def test_all_occurrences_are_replaced(self):
@@ -135,7 +154,8 @@ class Levels(unittest.TestCase):
 
     def test_changes_name_the_new_lines_only(self):
         for old, new, expected in [
-            ("a\nb\nc\n", "a\nB\nc\n", (2, 2)), ("b\n", "x\ny\n", (2, 3)), ("b\n", "", (2, 1)), ("c", "c\nd\ne", (4, 5)), ("b", "B", (2, 2)),
+            ("a\nb\nc\n", "a\nB\nc\n", (2, 2)), ("b\n", "x\ny\n", (2, 3)), ("b\n", "", (2, 1)),
+            ("c", "c\nd\ne", (4, 5)), ("b", "B", (2, 2)),
         ]:
             document = matching.Document("a\nb\nc\n")
             change, = matching.replace(document, matching.find(document, old, new))[1]
@@ -172,7 +192,7 @@ class Nearest(unittest.TestCase):
         self.assertEqual(self.near("def wanted(a, c):\n}", lines), (0, 5))
         self.assertEqual(self.near("}\n" * 3 + "completely different", self.LINES + ["}"]), (0, 20))
 
-    def test_a_similar_line_is_found_where_none_is_equal(self):
+    def test_a_similar_line_is_found(self):
         lines = self.LINES[:50] + ["def compute_total(items, tax):"] + self.LINES[50:]
         self.assertEqual(self.near("def compute_totals(items, taxes):\n    pass", lines), (48, 54))
 
@@ -180,7 +200,7 @@ class Nearest(unittest.TestCase):
         self.assertEqual(self.near("§§§§"), (0, 20))
         self.assertEqual(self.near("§§§§", ["a", "b"]), (0, 2))
 
-    def test_a_sign_that_only_looks_like_the_one_sent_is_named(self):
+    def test_a_lookalike_is_named(self):
         lines = ["one", "two \u201cquoted\u201d", "three"]
         for old, said in [('one\ntwo "quoted"\nfour', 'line 2 has U+201C where you sent "'),
                           ("one\ntwo x\nthree", ""), ("nothing\nlike it", "")]:

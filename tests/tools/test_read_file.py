@@ -27,22 +27,31 @@ SHOWN = [
     ("UTF-16 big", "\ufeffgrüße\n".encode("utf-16-be"), "grüße\n"),
     ("what nothing names", "grüße\n".encode("latin-1"), UNKNOWN + "grüße\n"),
     ("GBK that nothing names", "中文\n".encode("gbk"), UNKNOWN + "ÖÐÎÄ\n"),
-    ("a coding line", "# -*- coding: gbk -*-\n中文\n".encode("gbk"), "[decoded as gbk]\n# -*- coding: gbk -*-\n中文\n"),
+    ("a coding line", "# -*- coding: gbk -*-\n中文\n".encode("gbk"), "[decoded as gbk]\n# -*- coding: gbk "
+                                                                   "-*-\n中文\n"),
     ("XML", "<?xml version='1.0' encoding='Big5'?>\n<a>中文</a>\n".encode("big5"),
      "[decoded as big5]\n<?xml version='1.0' encoding='Big5'?>\n<a>中文</a>\n"),
-    ("HTML", '<meta charset="shift_jis">日本\n'.encode("shift_jis"), '[decoded as shift_jis]\n<meta charset="shift_jis">日本\n'),
-    ("CSS", '@charset "iso-8859-15";\n/* 5 € */\n'.encode("iso-8859-15"), '[decoded as iso-8859-15]\n@charset "iso-8859-15";\n/* 5 € */\n'),
-    ("a coding line that is wrong", "# coding: utf-8\né\n".encode("latin-1"), UNKNOWN + "# coding: utf-8\né\n"),
-    ("a coding line that names none", "# coding: klingon\né\n".encode("latin-1"), UNKNOWN + "# coding: klingon\né\n"),
-    ("a coding line that gives other bytes back", "# coding: unicode_escape\né\n".encode("latin-1"), UNKNOWN + "# coding: unicode_escape\né\n"),
-    ("a coding line that names no text", "# coding: hex\né\n".encode("latin-1"), UNKNOWN + "# coding: hex\né\n"),
+    ("HTML", '<meta charset="shift_jis">日本\n'.encode("shift_jis"), '[decoded as shift_jis]\n<meta '
+                                                                   'charset="shift_jis">日本\n'),
+    ("CSS", '@charset "iso-8859-15";\n/* 5 € */\n'.encode("iso-8859-15"), '[decoded as '
+                                                                          'iso-8859-15]\n@charset '
+                                                                          '"iso-8859-15";\n/* 5 € */\n'),
+    ("a coding line that is wrong", "# coding: utf-8\né\n".encode("latin-1"),
+     UNKNOWN + "# coding: utf-8\né\n"),
+    ("a coding line that names none", "# coding: klingon\né\n".encode("latin-1"),
+     UNKNOWN + "# coding: klingon\né\n"),
+    ("a coding line that gives other bytes back", "# coding: unicode_escape\né\n".encode("latin-1"),
+     UNKNOWN + "# coding: unicode_escape\né\n"),
+    ("a coding line that names no text", "# coding: hex\né\n".encode("latin-1"),
+     UNKNOWN + "# coding: hex\né\n"),
     ("UTF-32", "a中\n".encode("utf-32"), "a中\n"),
     ("empty", b"", "[f is empty]"),
     ("BOM alone", b"\xef\xbb\xbf", "[f is empty]"),
     ("one empty line", b"\n", "\n"),
     ("a NUL after the first 8 KiB", b"x\n" * 4096 + b"\0", "x\n" * 1000 and None),
     ("binary", PNG, "[read_file: f is binary (16 bytes); use bash to look at it]"),
-    ("half a UTF-16 character is binary", b"\xff\xfea\0b", "[read_file: f is binary (5 bytes); use bash to look at it]"),
+    ("half a UTF-16 character is binary", b"\xff\xfea\0b", "[read_file: f is binary (5 bytes); use bash to "
+                                                           "look at it]"),
     ("a long line", b"x" * 7321 + b"\nshort\n", "x" * 2000 + "… [+5321 chars]\nshort\n"),
 ]
 
@@ -76,7 +85,9 @@ class Shown(ToolTest):
         self.put("f", NUMBERS)
         for arguments, first, last, more in PARTS:
             with self.subTest(arguments):
-                expected = f"[f: lines {first}-{last} of 3500]\n" + "".join(f"{number}\n" for number in range(first, last + 1))
+                expected = f"[f: lines {first}-{last} of 3500]\n" + "".join(f"{number}\n"
+                                                                            for number in range(first,
+                                                                                                last + 1))
                 expected += f"[use offset={last + 1} to read on]" if more else ""
                 self.assertEqual(self.output("read_file", path="f", **arguments), expected)
 
@@ -112,7 +123,8 @@ class Shown(ToolTest):
     def test_it_never_asks(self):
         self.put("f", "x")
         action = self.prepare("read_file", path="f")
-        self.assertEqual((action.title, action.paths, action.asks), ("read_file: f", (self.path("f"),), False))
+        self.assertEqual((action.title, action.paths, action.asks),
+                         ("read_file: f", (self.path("f"),), False))
 
 
 class Folders(ToolTest):
@@ -126,7 +138,8 @@ class Folders(ToolTest):
         for number in range(320):
             self.put(f"d/{number:03}", "")
         output = self.output("read_file", path="d").split("\n")
-        self.assertEqual((len(output), output[0], output[199], output[200]), (201, "000", "199", "[… 120 more]"))
+        self.assertEqual((len(output), output[0], output[199], output[200]),
+                         (201, "000", "199", "[… 120 more]"))
 
     def test_an_empty_folder(self):
         os.mkdir(self.path("d"))
@@ -137,8 +150,10 @@ class Refused(ToolTest):
     def test_what_is_not_there_with_similar_names(self):
         self.put("src/main.py", "")
         self.put("src/other.txt", "")
-        self.assertEqual(self.output("read_file", path="src/mian.py"), "[read_file: src/mian.py does not exist. Similar: src/main.py]")
-        self.assertEqual(self.output("read_file", path="nothing.like"), "[read_file: nothing.like does not exist]")
+        self.assertEqual(self.output("read_file", path="src/mian.py"), "[read_file: src/mian.py does not "
+                                                                       "exist. Similar: src/main.py]")
+        self.assertEqual(self.output("read_file", path="nothing.like"), "[read_file: nothing.like does not "
+                                                                        "exist]")
 
     def test_similar_names_are_found_further_down(self):
         self.put("deep/down/config.json", "")
@@ -157,13 +172,16 @@ class Refused(ToolTest):
             with self.subTest(path):
                 if path == "/dev/stdin" and os.path.isfile(path):
                     continue
-                for tool, more in (("read_file", {}), ("write_file", {"content": "x"}), ("edit_file", {"old_string": "a", "new_string": "b"})):
-                    self.assertEqual(self.output(tool, path=path, **more), f"[{tool}: {path} is not a regular file]")
+                for tool, more in (("read_file", {}), ("write_file", {"content": "x"}),
+                                   ("edit_file", {"old_string": "a", "new_string": "b"})):
+                    self.assertEqual(self.output(tool, path=path, **more),
+                                     f"[{tool}: {path} is not a regular file]")
 
     def test_more_than_50_mb(self):
         with open(self.path("big"), "wb") as file:
             file.truncate(int(2.3 * (1 << 30)))
-        self.assertEqual(self.output("read_file", path="big"), "[read_file: big is 2.3 GB; use bash with sed -n or grep]")
+        self.assertEqual(self.output("read_file", path="big"), "[read_file: big is 2.3 GB; use bash with sed "
+                                                               "-n or grep]")
 
     def test_paths_that_are_none(self):
         os.symlink("loop", self.path("loop"))
@@ -190,7 +208,7 @@ class Paths(ToolTest):
                 action = self.prepare("read_file", path=path)
                 self.assertEqual((action.title, action.paths), (f"read_file: {path}", (self.path("f"),)))
 
-    def test_a_link_is_named_with_what_is_behind_it(self):
+    def test_the_title_names_the_target_of_links(self):
         target = self.put("real/notes.md", "x")
         os.symlink(target, self.path("notes.md"))
         os.symlink("real", self.path("folder"))
@@ -198,7 +216,7 @@ class Paths(ToolTest):
             action = self.prepare("read_file", path=path)
             self.assertEqual((action.title, action.paths), (f"read_file: {path} -> {target}", (target,)))
 
-    def test_links_on_the_way_to_the_folder_are_not_news(self):
+    def test_links_above_the_folder_are_not_named(self):
         self.put("real/f", "x")
         os.symlink("real", self.path("project"))
         context = self.new_context(folder=self.path("project"))
@@ -232,7 +250,7 @@ class Remembered(ToolTest):
         self.output("read_file", path="f", offset=2)
         self.assertFalse(self.known())
 
-    def test_a_file_with_a_cut_line_is_not_known(self):
+    def test_a_cut_line_leaves_the_file_unknown(self):
         self.put("f", "x" * 2001)
         self.output("read_file", path="f")
         self.assertFalse(self.known())

@@ -22,7 +22,8 @@ class ReadSkill(ToolTest):
         self.skill("greetings", "# Greetings\n\nSay hello.\n")
 
     def skill(self, name, body="Do it.\n", more=""):
-        return self.put(".mm/skills/%s/SKILL.md" % name, "---\nname: %s\ndescription: Greet somebody\n%s---\n\n%s" % (name, more, body))
+        return self.put(".mm/skills/%s/SKILL.md" % name, "---\nname: %s\ndescription: Greet "
+                                                         "somebody\n%s---\n\n%s" % (name, more, body))
 
     def tool(self):
         skills = catalogue.find(self.folder, self.context.config, self.environ).skills
@@ -42,14 +43,16 @@ class ReadSkill(ToolTest):
             return str(error)
 
     def directory(self, name="greetings"):
-        return "[skill directory: %s; paths in the skill are relative to it]" % self.path(".mm/skills/" + name)
+        return "[skill directory: %s; paths in the skill are relative to it]" % self.path(".mm/skills/"
+                                                                                          + name)
 
-    def test_the_text_without_the_front_matter_and_where_it_lies(self):
+    def test_the_text_without_the_front_matter(self):
         self.assertEqual(self.read("greetings"), "# Greetings\n\nSay hello.\n" + self.directory())
 
     def test_the_files_beside_it(self):
-        for name in ("scripts/x.py", "references/y.md", "references/deep/er/z.md", "references/deep/er/too/far.md", "LICENSE", ".hidden",
-                     ".git/config", "node_modules/a.js", "scripts/__pycache__/x.pyc"):
+        for name in ("scripts/x.py", "references/y.md", "references/deep/er/z.md",
+                     "references/deep/er/too/far.md", "LICENSE", ".hidden", ".git/config",
+                     "node_modules/a.js", "scripts/__pycache__/x.pyc"):
             self.put(".mm/skills/greetings/" + name, "")
         self.assertEqual(self.read("greetings").split("\n")[-1],
                          "[files: LICENSE, references/y.md, references/deep/er/z.md, scripts/x.py]")
@@ -61,7 +64,7 @@ class ReadSkill(ToolTest):
         self.put(".mm/skills/greetings/f30", "")
         self.assertTrue(self.read("greetings", self.new_context()).endswith(", f28, f29, …]"))
 
-    def test_a_file_name_of_several_lines_stays_on_its_line(self):
+    def test_a_file_name_of_several_lines(self):
         self.put(".mm/skills/greetings/a\n[files: b]", "")
         self.assertEqual(self.read("greetings").split("\n")[-1], "[files: a…]")
 
@@ -75,11 +78,12 @@ class ReadSkill(ToolTest):
         action, tool = self.prepare("greetings"), self.tool()
         self.assertEqual((action.title, action.paths, action.asks, action.diff), (
             "read_skill: greetings", (self.path(".mm/skills/greetings/SKILL.md"),), False, None))
-        self.assertEqual((tool.kind, registry.call_title(tool, {"name": "greetings"})), ("read", "read_skill: greetings"))
+        self.assertEqual((tool.kind, registry.call_title(tool, {"name": "greetings"})),
+                         ("read", "read_skill: greetings"))
         result = self.result("greetings")
         self.assertEqual((result.status, result.diff, result.prose), (events.COMPLETED, None, True))
 
-    def test_a_second_time_it_is_above_until_it_has_been_cleared(self):
+    def test_a_second_time_it_is_above(self):
         first = self.read("greetings")
         self.assertEqual(self.read("greetings"), '[skill "greetings" is already above]')
         self.assertTrue(self.result("greetings").prose)
@@ -96,7 +100,7 @@ class ReadSkill(ToolTest):
                 self.assertEqual(self.read(name, self.new_context())[:11], "# Greetings")
         self.assertEqual(self.read("BG_jobs")[:17], "# Background jobs")
 
-    def test_the_text_is_read_when_it_is_asked_for(self):
+    def test_the_text_is_read_late(self):
         action = self.prepare("greetings")
         self.skill("greetings", "new\r\n")
         self.assertEqual(action.run(None).output, "new\n" + self.directory())
@@ -106,12 +110,14 @@ class ReadSkill(ToolTest):
         os.unlink(self.path(".mm/skills/greetings/SKILL.md"))
         with self.assertRaises(ToolError) as raised:
             action.run(None)
-        self.assertEqual(str(raised.exception), '[read_skill: the skill "greetings" cannot be read: No such file or directory]')
+        self.assertEqual(str(raised.exception), '[read_skill: the skill "greetings" cannot be read: No such '
+                                                'file or directory]')
         self.assertEqual(self.context.seen.skills_read, set())
 
-    def test_a_long_text_is_cut_and_says_where_it_goes_on(self):
+    def test_a_long_text_is_cut(self):
         path = self.skill("long", "x" * (SHOWN + 7))
-        self.assertEqual(self.read("long"), "x" * SHOWN + "\n[… 7 more characters; read them with read_file in %s]\n" % path
+        self.assertEqual(self.read("long"), "x" * SHOWN + "\n[… 7 more characters; read them with read_file "
+                                                          "in %s]\n" % path
                          + self.directory("long"))
         self.assertTrue(self.read("long", self.new_context(window=4096)).startswith("x" * 1638 + "\n[… "))
 
@@ -123,26 +129,29 @@ class ReadSkill(ToolTest):
         (wire,) = registry.to_wire([self.tool()])
         self.assertEqual(wire["function"]["parameters"], {
             "type": "object", "required": ["name"],
-            "properties": {"name": {"type": "string", "description": "Name of the skill", "enum": ["bg-jobs", "greetings"]}}})
+            "properties": {"name": {"type": "string", "description": "Name of the skill",
+                                    "enum": ["bg-jobs", "greetings"]}}})
 
-    def test_a_skill_for_the_user_alone_is_told_nowhere_and_can_be_read(self):
+    def test_a_skill_for_the_user_alone(self):
         self.skill("secret", more="disable-model-invocation: true\n")
         self.assertNotIn("secret", str(registry.to_wire([self.tool()])))
         self.assertEqual(self.read("unknown"), '[no skill named "unknown". Skills: bg-jobs, greetings]')
         self.assertEqual(self.read("secret"), "Do it.\n" + self.directory("secret"))
 
-    def test_a_server_that_keeps_the_model_to_the_enum_does_not_shut_it_out(self):
+    def test_a_strict_enum_has_every_skill(self):
         self.skill("secret", more="disable-model-invocation: true\n")
-        self.assertNotIn("enum", registry.to_wire([self.tool()])[0]["function"]["parameters"]["properties"]["name"])
+        offer = registry.to_wire([self.tool()])[0]["function"]
+        self.assertNotIn("enum", offer["parameters"]["properties"]["name"])
 
 
 class TheRegistry(ToolTest):
     def names(self, skills):
         return [tool.name for tool in registry.built_in(self.context.config, skills)]
 
-    def test_it_has_the_tool_where_there_is_a_skill_and_in_a_fixed_place(self):
+    def test_the_tool_is_offered_with_a_skill(self):
         skills = catalogue.find(self.folder, self.context.config, {"HOME": self.folder}).skills
-        self.assertEqual(self.names(skills)[:5], ["bash", "edit_file", "read_file", "read_skill", "write_file"])
+        self.assertEqual(self.names(skills)[:5], ["bash", "edit_file", "read_file", "read_skill",
+                                                  "write_file"])
         self.assertEqual(self.names(())[:4], ["bash", "edit_file", "read_file", "write_file"])
 
     def test_the_tool_can_be_taken_away(self):

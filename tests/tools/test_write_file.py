@@ -50,7 +50,8 @@ class Written(ToolTest):
 
     def test_a_new_file_with_its_parents(self):
         result = self.run_tool("write_file", path="a/b/c.txt", content="one\ntwo")
-        self.assertEqual((result.output, result.status, result.prose), ("[created a/b/c.txt: 2 lines]", events.COMPLETED, False))
+        self.assertEqual((result.output, result.status, result.prose),
+                         ("[created a/b/c.txt: 2 lines]", events.COMPLETED, False))
         self.assertEqual(result.diff, events.Diff(self.path("a/b/c.txt"), None, "one\ntwo"))
         self.assertEqual(self.get("a/b/c.txt"), b"one\ntwo")
         self.assertEqual(os.listdir(self.path("a/b")), ["c.txt"])
@@ -67,7 +68,7 @@ class Written(ToolTest):
         self.run_tool("write_file", path="f", content="x")
         self.assertEqual(stat.S_IMODE(os.stat(self.path("f")).st_mode), 0o640)
 
-    def test_line_ends_and_bom_of_an_existing_file_are_kept(self):
+    def test_line_ends_and_bom_are_kept(self):
         for what, before, content, after, lines in KEPT:
             with self.subTest(what):
                 self.put("f", before)
@@ -85,7 +86,8 @@ class Written(ToolTest):
             self.assertEqual(self.get("f"), "süß\n".encode(encoding))
         self.put("f", "grüße\n".encode("latin-1"))
         self.output("read_file", path="f")
-        self.assertEqual(self.output("write_file", path="f", content="5 €"), "[write_file: the encoding of f is unknown, so '€' cannot be written. "
+        self.assertEqual(self.output("write_file", path="f", content="5 €"),
+                         "[write_file: the encoding of f is unknown, so '€' cannot be written. "
                          "Convert it first, in bash: iconv -f <encoding> -t UTF-8 f]")
 
     def test_mode_and_links_stay(self):
@@ -94,7 +96,8 @@ class Written(ToolTest):
         os.symlink("real.sh", self.path("link.sh"))
         self.output("read_file", path="link.sh")
         action = self.prepare("write_file", path="link.sh", content="new\n")
-        self.assertEqual((action.title, action.paths, action.diff.path), (f"write_file: link.sh -> {target}", (target,), target))
+        self.assertEqual((action.title, action.paths, action.diff.path),
+                         (f"write_file: link.sh -> {target}", (target,), target))
         self.run_tool("write_file", path="link.sh", content="new\n")
         self.assertTrue(os.path.islink(self.path("link.sh")))
         self.assertEqual((self.get("real.sh"), stat.S_IMODE(os.stat(target).st_mode)), (b"new\n", 0o751))
@@ -107,12 +110,14 @@ class Written(ToolTest):
     def test_it_asks_and_changes_nothing_before(self):
         action = self.prepare("write_file", path="d/f", content="x")
         self.assertEqual((action.title, action.paths, action.asks, action.diff),
-                         ("write_file: d/f", (self.path("d/f"),), True, events.Diff(self.path("d/f"), None, "x")))
+                         ("write_file: d/f", (self.path("d/f"),), True,
+                          events.Diff(self.path("d/f"), None, "x")))
         self.assertEqual(os.listdir(self.folder), [])
 
 
 class Unseen(ToolTest):
-    UNREAD = ("[write_file: f exists (2 lines) and you have not read it. Read it first, or use edit_file to change part of it.]")
+    UNREAD = ("[write_file: f exists (2 lines) and you have not read it. Read it first, or use edit_file to "
+              "change part of it.]")
 
     def test_a_file_never_read_is_refused(self):
         self.put("f", "a\nb\n")
@@ -136,11 +141,12 @@ class Unseen(ToolTest):
         self.put("f", "a\nb\n")
         self.output("read_file", path="f")
         self.put("f", "a\nB\n")
-        self.assertEqual(self.output("write_file", path="f", content="x"), "[write_file: f changed since you read it. Read it again.]")
+        self.assertEqual(self.output("write_file", path="f", content="x"), "[write_file: f changed since you "
+                                                                           "read it. Read it again.]")
         self.output("read_file", path="f")
         self.assertEqual(self.output("write_file", path="f", content="x"), "[wrote f: 1 line]")
 
-    def test_the_same_bytes_with_another_time_are_no_change(self):
+    def test_a_touched_file_has_not_changed(self):
         self.put("f", "a\n")
         self.output("read_file", path="f")
         os.utime(self.path("f"), (1, 1))
@@ -152,7 +158,7 @@ class Unseen(ToolTest):
         self.output("edit_file", path="f", old_string="c", new_string="d")
         self.assertEqual(self.output("write_file", path="f", content="x"), "[wrote f: 1 line]")
 
-    def test_an_edit_of_an_unread_file_does_not_make_it_known(self):
+    def test_an_edit_leaves_an_unread_file_unknown(self):
         self.put("f", "a\nb\n")
         self.output("edit_file", path="f", old_string="b", new_string="c")
         self.assertIn("exists (2 lines)", self.output("write_file", path="f", content="x"))
@@ -201,7 +207,7 @@ class Permission(ToolTest):
             os.symlink(os.path.join(other, "f"), self.path("f"))
         self.check(meanwhile, "old")
 
-    def test_a_link_was_put_in_the_place_of_its_folder(self):
+    def test_its_folder_became_a_link(self):
         action = self.prepare("write_file", path="d/f", content="new")
         os.symlink(support.scratch_folder(), self.path("d"))
         with self.assertRaises(ToolError):
@@ -221,7 +227,7 @@ class Refused(ToolTest):
             with self.subTest(path):
                 self.assertEqual(self.output("write_file", path=path, content="x"), expected)
 
-    def test_a_full_disk_leaves_the_old_file_and_nothing_else(self):
+    def test_a_full_disk_leaves_the_old_file(self):
         self.put("f", "old\n")
         done = self.in_a_program("""
             import resource
@@ -254,12 +260,15 @@ class Refused(ToolTest):
                     print(test.output("edit_file", path=path, old_string="old", new_string="new"))
         """).replace(self.folder, "<folder>").splitlines()
         closed = "no permission to write in <folder>/closed]"
-        self.assertEqual(done, [f"[write_file: closed/f: {closed}", f"[edit_file: closed/f: {closed}", "[write_file: open/f is read-only]",
-                                "[edit_file: open/f is read-only]", f"[write_file: closed/new: {closed}"])
+        self.assertEqual(done, [f"[write_file: closed/f: {closed}", f"[edit_file: closed/f: {closed}",
+                                "[write_file: open/f is read-only]", "[edit_file: open/f is read-only]",
+                                f"[write_file: closed/new: {closed}"])
         self.assertEqual((self.get("closed/f"), self.get("open/f")), (b"old\n", b"old\n"))
 
     def in_a_program(self, code):
-        """Runs `code` in a Python of its own, with `test` as this test in the same folder; returns what it prints."""
+        """Runs `code` in a Python of its own, with `test` as this test in the same folder; returns what it
+        prints.
+        """
         start = textwrap.dedent("""
             import os, sys
             from tests.tools.calls import ToolTest
@@ -271,6 +280,7 @@ class Refused(ToolTest):
             import hashlib
         """)
         command = [sys.executable, "-c", start + textwrap.dedent(code), self.folder]
-        done = subprocess.run(command, cwd=support.PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        done = subprocess.run(command, cwd=support.PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=60)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         return done.stdout.decode()

@@ -17,13 +17,15 @@ class Connection:
     """A Peer that runs on a thread of its own, and the test's ends of its two pipes."""
 
     def __init__(self, serve=None, notified=None, trace=None, framed=framing.LINES, **options):
-        self._their_input, self.to_peer = os.pipe()
-        self.from_peer, self._their_output = os.pipe()
+        self.their_input, self.to_peer = os.pipe()
+        self.from_peer, self.their_output = os.pipe()
         self.served, self.notices = [], []
         self.writing = threading.Event()  # the peer has begun to write
-        self._write = streams.write_to(self._their_output)
-        self.peer = Peer(streams.read_from(self._their_input), self._write_of_the_peer, serve or self.served.append,
-                         notified or (lambda *notice: self.notices.append(notice)), trace=trace, framing=framed, **options)
+        self._write = streams.write_to(self.their_output)
+        self.peer = Peer(streams.read_from(self.their_input), self._write_of_the_peer,
+                         serve or self.served.append,
+                         notified or (lambda *notice: self.notices.append(notice)), trace=trace,
+                         framing=framed, **options)
         self._framer, self._lines = framed.framer(), []
         self.problem = None  # what run() raised
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -55,13 +57,13 @@ class Connection:
 
     def fill(self) -> None:
         """Fills the pipe that the test does not read, so that the next write blocks."""
-        os.set_blocking(self._their_output, False)
+        os.set_blocking(self.their_output, False)
         try:
             while True:
-                os.write(self._their_output, b"\n" * 4096)
+                os.write(self.their_output, b"\n" * 4096)
         except BlockingIOError:
             pass
-        os.set_blocking(self._their_output, True)
+        os.set_blocking(self.their_output, True)
 
     def end_input(self) -> None:
         """The test's end of the pipe to the peer closes, once."""
@@ -80,12 +82,14 @@ class Connection:
         self.end_output()
         self.thread.join(DEADLINE)
         self.peer.close()
-        os.close(self._their_input)
-        os.close(self._their_output)
+        os.close(self.their_input)
+        os.close(self.their_output)
 
 
 def in_thread(function, *arguments):
-    """Runs it on a thread; returns a function that waits and gives the result, or the exception as a value."""
+    """Runs it on a thread; returns a function that waits and gives the result, or the exception as a
+    value.
+    """
     outcome = []
 
     def run():

@@ -42,10 +42,12 @@ class Guarded:
 
     def __init__(self, test: unittest.TestCase, how: str, *scripts: str):
         self.process = subprocess.Popen([sys.executable, "-S", GUARDED, how, *scripts], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        start_new_session=True)
         test.addCleanup(self.tidy)
         self.groups = [int(word) for word in self.process.stdout.readline().split()]
-        inside = [one for one in support.processes() if one.parent == self.process.pid and one.pid not in self.groups]
+        inside = [one for one in support.processes() if one.parent == self.process.pid
+                  and one.pid not in self.groups]
         self.guardian = inside[0].pid if inside else None
 
     def tidy(self) -> None:
@@ -61,7 +63,7 @@ class TheGuardian(unittest.TestCase):
     def start(self, how: str, *scripts: str) -> Guarded:
         return Guarded(self, how, *scripts)
 
-    def test_ends_every_listed_group_within_two_seconds_of_a_kill(self):
+    def test_ends_every_listed_group_after_a_kill(self):
         guarded = self.start("wait", PLAIN, STUBBORN, STUBBORN_INSIDE, LEFT_BEHIND)
         self.assertEqual([gone(group) for group in guarded.groups], [False] * 4)
         killed = time.monotonic()
@@ -70,7 +72,7 @@ class TheGuardian(unittest.TestCase):
         self.assertLess(time.monotonic() - killed, 2)
         wait_until(lambda: not support.alive(guarded.guardian), 1, "the guardian's own end")
 
-    def test_gives_a_program_a_second_to_end_by_itself(self):
+    def test_gives_a_program_a_second_to_end(self):
         folder = support.scratch_folder()
         tidy = "sleep 0.3; echo tidied > %s/done; exit" % folder
         guarded = self.start("wait", "trap '%s' TERM; echo ready; while :; do sleep 0.05; done" % tidy)
@@ -84,7 +86,7 @@ class TheGuardian(unittest.TestCase):
         wait_until(lambda: gone(guarded.groups[0]) and not support.alive(guarded.guardian))
         self.assertFalse(gone(guarded.groups[1]))
 
-    def test_a_killed_guardian_is_replaced_and_told_the_list(self):
+    def test_a_killed_guardian_is_replaced(self):
         guarded = self.start("more", PLAIN, PLAIN)
         os.kill(guarded.guardian, signal.SIGKILL)
         wait_until(lambda: not support.alive(guarded.guardian))
@@ -94,7 +96,7 @@ class TheGuardian(unittest.TestCase):
         guarded.process.kill()
         wait_until(lambda: all(map(gone, guarded.groups)), 2)
 
-    def test_keeps_a_group_that_is_being_ended_on_its_list(self):
+    def test_keeps_a_group_that_is_being_ended(self):
         guarded = self.start("end", STUBBORN)
         guarded.process.kill()
         wait_until(lambda: gone(guarded.groups[0]), 2)
@@ -105,7 +107,7 @@ class TheGuardian(unittest.TestCase):
         self.assertEqual(guarded.process.wait(DEADLINE), 0)
         wait_until(lambda: gone(guarded.groups[0]), 2)
 
-    def test_survives_signals_to_the_group_of_mm_and_to_itself(self):
+    def test_survives_signals(self):
         guarded = self.start("wait", PLAIN)
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
             os.kill(guarded.guardian, number)
@@ -134,9 +136,10 @@ class TheGuardian(unittest.TestCase):
         self.assertEqual(os.readlink(folder + "cwd"), "/")
 
     @unittest.skipUnless(os.path.isdir("/proc/self/fd"), "needs /proc")
-    def test_is_not_kept_waiting_by_what_a_program_inherits(self):
+    def test_no_program_inherits_its_pipe(self):
         guarded = self.start("wait", PLAIN)
-        held = {os.readlink("/proc/%d/fd/%s" % (guarded.groups[0], name)) for name in os.listdir("/proc/%d/fd" % guarded.groups[0])}
+        held = {os.readlink("/proc/%d/fd/%s" % (guarded.groups[0], name))
+                for name in os.listdir("/proc/%d/fd" % guarded.groups[0])}
         self.assertNotIn(os.readlink("/proc/%d/fd/0" % guarded.guardian), held)
 
     def test_end_all_ends_groups_and_guardian_before_mm(self):
@@ -161,7 +164,7 @@ class InThisProcess(unittest.TestCase):
     def tearDown(self):
         child.end_all()
 
-    def test_a_program_leads_its_own_session_and_inherits_nothing(self):
+    def test_a_program_leads_its_own_session(self):
         source = "import os; print(os.getpid(), os.getpgid(0), os.getsid(0), os.read(0, 1))"
         one = child.start([sys.executable, "-S", "-c", source])
         self.addCleanup(one.process.stdout.close)
@@ -176,8 +179,8 @@ class InThisProcess(unittest.TestCase):
         self.assertEqual(child.listed(), listed)
 
     def test_folder_environment_and_streams_are_given(self):
-        one = child.start(["/bin/sh", "-c", "pwd; echo $WORD; cat; echo error >&2"], cwd="/", env={"WORD": "w"}, stdin=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
+        one = child.start(["/bin/sh", "-c", "pwd; echo $WORD; cat; echo error >&2"], cwd="/",
+                          env={"WORD": "w"}, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(one.process.communicate(b"in\n", DEADLINE)[0], b"/\nw\nin\nerror\n")
 
     def test_terminate_asks_and_kill_ends_the_whole_group(self):
@@ -190,7 +193,7 @@ class InThisProcess(unittest.TestCase):
         wait_until(lambda: gone(one.pid))
         self.assertFalse(one.alive())
 
-    def test_end_returns_at_once_and_kills_what_ignores_it(self):
+    def test_end_returns_at_once_and_kills_later(self):
         for script in (STUBBORN, STUBBORN_INSIDE, LEFT_BEHIND):
             with self.subTest(script):
                 one = self.start(script)
@@ -201,13 +204,13 @@ class InThisProcess(unittest.TestCase):
                 wait_until(lambda: gone(one.pid))
                 wait_until(lambda: one.pid not in child.listed())
 
-    def test_end_lets_a_program_end_by_itself_and_reaps_it(self):
+    def test_end_lets_a_program_end_by_itself(self):
         one = self.start("trap 'sleep 0.1; exit 7' TERM; echo ready; while :; do sleep 0.02; done")
         one.end()
         wait_until(lambda: one.process.returncode is not None and one.pid not in child.listed(), 1.5)
         self.assertEqual(one.process.returncode, 7)
 
-    def test_end_works_while_another_thread_waits_for_the_program(self):
+    def test_end_works_while_another_thread_waits(self):
         one = self.start(PLAIN)
         codes = []
         waiter = threading.Thread(target=lambda: codes.append(one.process.wait()), daemon=True)
@@ -228,14 +231,14 @@ class InThisProcess(unittest.TestCase):
         self.assertFalse(one.alive())
         self.assertFalse(gone(one.pid))
 
-    def test_what_a_finished_program_left_behind_can_be_released(self):
+    def test_what_a_program_left_can_be_released(self):
         one = self.start(LEFT_BEHIND)
         one.process.wait(DEADLINE)
         one.release()
         child.end_all()
         self.assertFalse(gone(one.pid))
 
-    def test_everything_is_harmless_on_a_group_that_is_gone(self):
+    def test_a_group_that_is_gone_is_left_alone(self):
         one = self.start("echo ready")
         one.process.wait(DEADLINE)
         for method in (one.terminate, one.end, one.kill, one.release, one.terminate, one.kill, one.end):
@@ -243,8 +246,10 @@ class InThisProcess(unittest.TestCase):
         self.assertFalse(one.alive())
         self.assertNotIn(one.pid, child.listed())
 
-    def test_a_number_that_was_given_to_another_program_is_not_signalled(self):
-        """The system is made to look as if it had given the number again: the leader counts as reaped, and yet runs."""
+    def test_a_reused_number_is_not_signalled(self):
+        """The system is made to look as if it had given the number again: the leader counts as reaped, and
+        yet runs.
+        """
         for method in ("terminate", "kill", "end", "alive"):
             with self.subTest(method):
                 one = self.start(PLAIN)
@@ -257,7 +262,7 @@ class InThisProcess(unittest.TestCase):
                 end(one.pid)
                 stranger.wait()
 
-    def test_a_new_child_with_the_number_of_a_gone_one_is_its_own(self):
+    def test_a_new_child_with_a_reused_number(self):
         old = self.start(PLAIN)
         new = child.Child(old.process)
         old.kill()

@@ -27,21 +27,25 @@ LINES = (
     ("the last line end missing", (b"1\n2",), [b"1", b"2"]),
     ("blanks at the end", (b"1\n  ",), [b"1"]),
     ("a character cut in two", (b"\xc3", b"\xa9\n"), [b"\xc3\xa9"]),
-    ("other line separators are no line ends", ("1\x0b\x0c\x1c\x85\u2028\n".encode(),), ["1\x0b\x0c\x1c\x85\u2028".encode()]),
+    ("other line separators are no line ends", ("1\x0b\x0c\x1c\x85\u2028\n".encode(),),
+     ["1\x0b\x0c\x1c\x85\u2028".encode()]),
     ("NUL and invalid UTF-8 pass", (b"\x00\xff\n",), [b"\x00\xff"]),
 )
 
 HEADERS = (
     ("one message", (b"Content-Length: 2\r\n\r\n{}",), [b"{}"]),
     ("two in one read", (b"Content-Length: 2\r\n\r\n{}Content-Length: 1\r\n\r\n1",), [b"{}", b"1"]),
-    ("byte by byte", tuple(bytes([byte]) for byte in b"Content-Length: 2\r\n\r\n{}Content-Length: 1\r\n\r\n1"), [b"{}", b"1"]),
+    ("byte by byte", tuple(bytes([byte]) for byte in b"Content-Length: 2\r\n\r\n{}Content-Length: 1\r\n\r\n1"),
+     [b"{}", b"1"]),
     ("other fields, any case", (b"Content-Type: x; charset=utf-8\r\ncontent-length:2 \r\n\r\n{}",), [b"{}"]),
-    ("a length of thousands of digits is none", (b"Content-Length: " + b"9" * 5000 + b"\r\n\r\nContent-Length: 2\r\n\r\n{}",), [b"{}"]),
+    ("a length of thousands of digits is none", (b"Content-Length: " + b"9" * 5000
+                                                 + b"\r\n\r\nContent-Length: 2\r\n\r\n{}",), [b"{}"]),
     ("bare line ends", (b"Content-Length: 2\n\n{}",), [b"{}"]),
     ("the length is in bytes", ("Content-Length: 2\r\n\r\né".encode(),), ["é".encode()]),
     ("an empty message", (b"Content-Length: 0\r\n\r\nContent-Length: 1\r\n\r\n1",), [b"", b"1"]),
     ("a block without a length", (b"hello\r\n\r\nContent-Length: 1\r\n\r\n1",), [b"1"]),
-    ("a length inside the body is none", (b"Content-Length: 21\r\n\r\nContent-Length: 9\r\n\r\nContent-Length: 1\r\n\r\n1",),
+    ("a length inside the body is none", (b"Content-Length: 21\r\n\r\nContent-Length: "
+                                          b"9\r\n\r\nContent-Length: 1\r\n\r\n1",),
      [b"Content-Length: 9\r\n\r\n", b"1"]),
     ("cut short", (b"Content-Length: 5\r\n\r\n{}",), []),
     ("garbage without an end is not kept", (b"x" * 70_000, b"Content-Length: 1\r\n\r\n1"), [b"1"]),
@@ -102,13 +106,14 @@ class Encoding(unittest.TestCase):
                 self.assertEqual(json.loads(framing.encode_line({text: text}).decode("utf-8")), {read: read})
 
     def test_a_message_is_one_compact_line_of_utf8(self):
-        self.assertEqual(framing.encode_line({"a": [1, "é\n"], "b": None}), '{"a":[1,"é\\n"],"b":null}\n'.encode())
+        self.assertEqual(framing.encode_line({"a": [1, "é\n"], "b": None}),
+                         '{"a":[1,"é\\n"],"b":null}\n'.encode())
 
     def test_what_json_has_no_word_for_becomes_null(self):
         value = {"a": [float("nan"), 1.5, (float("inf"),)], "b": -float("inf"), "c": True}
         self.assertEqual(framing.encode_line(value), b'{"a":[null,1.5,[null]],"b":null,"c":true}\n')
 
-    def test_what_is_no_json_at_all_is_a_bug(self):
+    def test_what_is_not_json_is_a_bug(self):
         self.assertRaises(TypeError, framing.encode_line, {"a": object()})
 
     def test_header_framing_counts_bytes(self):

@@ -46,7 +46,9 @@ def cuts(answer: bytes):
 WHOLE = [
     ("chunks", chunked(LINES, b"x" * 300), LINES + b"x" * 300),
     ("no chunk", chunked(), b""),
-    ("extensions, capitals, zeros", OK + b"transfer-encoding: Chunked\r\n\r\n00A;a=b\r\n0123456789\r\n0;c\r\n\r\n", b"0123456789"),
+    ("extensions, capitals, zeros", OK + b"transfer-encoding: "
+                                         b"Chunked\r\n\r\n00A;a=b\r\n0123456789\r\n0;c\r\n\r\n",
+     b"0123456789"),
     ("trailers", chunked(b"a", end=b"0\r\nX: y\r\nZ: 1\r\n\r\n"), b"a"),
     ("line ends of one character", chunked(b"a\n").replace(b"\r", b""), b"a\n"),
     ("a length", OK + b"Content-Length: 3\r\n\r\nabc", b"abc"),
@@ -60,8 +62,9 @@ WHOLE = [
     ("no content", b"HTTP/1.1 204 No\r\n\r\nabc", b""),
 ]
 
-CUT = [b"", b"HTTP/1.1 200 OK\r\nContent-", chunked(b"abc")[:-2], chunked(b"abc")[:-8], OK + b"Content-Length: 9\r\n\r\nabc",
-       chunked(end=b"xyz\r\n"), chunked(end=b"3\r\nabcdef\r\n"), chunked(end=b"-1\r\n"), chunked(end=b"1" * 20000)]
+CUT = [b"", b"HTTP/1.1 200 OK\r\nContent-", chunked(b"abc")[:-2], chunked(b"abc")[:-8],
+       OK + b"Content-Length: 9\r\n\r\nabc", chunked(end=b"xyz\r\n"), chunked(end=b"3\r\nabcdef\r\n"),
+       chunked(end=b"-1\r\n"), chunked(end=b"1" * 20000)]
 NOT_HTTP = [b"SSH-2.0-OpenSSH\r\n", b"<html>", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/2 200\r\n\r\n", b"\r\n\r\n",
             OK + b"a: b\r\n" * 20000]
 
@@ -81,7 +84,8 @@ class Answers(unittest.TestCase):
     def test_not_http(self):
         for answer in NOT_HTTP:
             with self.subTest(answer[:60]):
-                self.assertRaises(NotHttp, read, *[answer[at:at + 65536] for at in range(0, len(answer), 65536)])
+                self.assertRaises(NotHttp, read, *[answer[at:at + 65536]
+                                                   for at in range(0, len(answer), 65536)])
 
     def test_data_does_not_wait_for_the_next_line(self):
         response = Response(Pieces(chunked(b"abc", end=b"")[:-1]))
@@ -89,12 +93,15 @@ class Answers(unittest.TestCase):
 
     def test_headers(self):
         response = Response(Pieces(OK + b"A: 1\r\na: 2\r\nB:\xe9\r\n\r\n"))
-        self.assertEqual(("1", "\xe9", ""), (response.header("a"), response.header("B"), response.header("C")))
+        self.assertEqual(("1", "\xe9", ""), (response.header("a"), response.header("B"),
+                                             response.header("C")))
 
     def test_a_request(self):
-        self.assertEqual(b"GET /a HTTP/1.1\r\nHost: h\r\nAccept-Encoding: identity\r\nConnection: close\r\n\r\n",
+        self.assertEqual(b"GET /a HTTP/1.1\r\nHost: h\r\nAccept-Encoding: identity\r\nConnection: "
+                         b"close\r\n\r\n",
                          request("GET", "h", "/a", {}, None))
-        self.assertTrue(request("POST", "h", "/", {"X": "y"}, b"ab").endswith(b"Content-Length: 2\r\nX: y\r\n\r\nab"))
+        self.assertTrue(request("POST", "h", "/", {"X": "y"}, b"ab").endswith(b"Content-Length: 2\r\nX: "
+                                                                              b"y\r\n\r\nab"))
 
 
 if __name__ == "__main__":

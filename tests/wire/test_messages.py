@@ -24,7 +24,8 @@ UNDERSTOOD = (
     (b'{"jsonrpc":"2.0","method":"m","params":[1]}', None),
     (b'{"jsonrpc":"2.0","id":1,"result":{}}', Answer(1, {}, None, True)),
     (b'{"jsonrpc":"2.0","id":1,"result":null}', Answer(1, None, None, True)),
-    (b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}', Answer(1, None, {"code": -1, "message": "no"}, True)),
+    (b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}',
+     Answer(1, None, {"code": -1, "message": "no"}, True)),
     (b'{"jsonrpc":"2.0","id":"x","result":1}', Answer("x", 1, None, True)),
     (b'{"jsonrpc":"2.0","id":1}', Answer(1, None, None, False)),
     (b'{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no"}}', None),
@@ -82,7 +83,8 @@ class Reading(unittest.TestCase):
 
 class Answers(unittest.TestCase):
     def test_a_result(self):
-        for given in (Answer(1, {"a": 1}, None, True), Answer(1, None, None, True), Answer(1, None, None, False)):
+        for given in (Answer(1, {"a": 1}, None, True), Answer(1, None, None, True),
+                      Answer(1, None, None, False)):
             self.assertEqual(messages.result_of(given), given.result)
 
     def test_errors_of_any_shape(self):
@@ -96,7 +98,8 @@ class Answers(unittest.TestCase):
         ):
             with self.subTest(error), self.assertRaises(messages.RemoteError) as caught:
                 messages.result_of(Answer(1, None, error, True))
-            self.assertEqual((caught.exception.code, caught.exception.message, caught.exception.data), (code, message, data))
+            self.assertEqual((caught.exception.code, caught.exception.message, caught.exception.data),
+                             (code, message, data))
 
 
 if __name__ == "__main__":

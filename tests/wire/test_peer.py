@@ -13,18 +13,21 @@ from tests.wire.connection import PeerTest, in_thread
 
 
 class Noise(PeerTest):
-    def test_what_is_no_message_is_heard_and_not_answered_where_somebody_listens(self):
+    def test_noise_is_reported_instead_of_answered(self):
         heard = []
         connection = self.connect(lambda request: request.answer(request.method), noise=heard.append)
-        lines = [b"Server is up!", b"\x00\xff\xfe", b"[1]", b'"text"', b'{"a": 1}', b"[" * 100_000, b'{"id": true, "method": "m"}']
-        connection.write(b"\n\n".join(lines) + b"\n", {"id": 1, "method": "served"}, {"id": 2, "method": "m", "params": 3})
+        lines = [b"Server is up!", b"\x00\xff\xfe", b"[1]", b'"text"', b'{"a": 1}', b"[" * 100_000,
+                 b'{"id": true, "method": "m"}']
+        connection.write(b"\n\n".join(lines) + b"\n", {"id": 1, "method": "served"},
+                         {"id": 2, "method": "m", "params": 3})
         self.assertEqual(connection.read()["result"], "served")
         self.assertEqual(connection.read()["error"]["code"], -32602, "what has an id is answered")
         self.assertEqual(heard, lines)
 
-    def test_a_message_may_be_as_long_as_is_said(self):
+    def test_the_longest_message(self):
         cases = (framing.LINES, b"x" * 70_000 + b"\n", b"x" * 150_000), \
-                (framing.HEADERS, framing.encode_header("x" * 70_000), b"Content-Length: 2000000\r\n\r\n" + b"x" * 150_000)
+                (framing.HEADERS, framing.encode_header("x" * 70_000),
+                 b"Content-Length: 2000000\r\n\r\n" + b"x" * 150_000)
         for framed, fits, too_long in cases:
             heard = []
             connection = self.connect(framed=framed, noise=heard.append, longest=100_000)
@@ -39,7 +42,7 @@ class Noise(PeerTest):
 
 
 class Serving(PeerTest):
-    def test_an_answer_that_is_nested_too_deeply_is_an_error(self):
+    def test_an_answer_nested_too_deeply_is_an_error(self):
         deep = []
         for _ in range(100_000):
             deep = [deep]
@@ -57,10 +60,11 @@ class Serving(PeerTest):
         while deep:
             deep = deep[0]  # its end, one level at a time
 
-    def test_ids_are_echoed_as_they_came_and_requests_served_in_order(self):
+    def test_ids_are_echoed_and_requests_served_in_order(self):
         connection = self.connect(lambda request: request.answer(request.method))
         ids = [1, 0, -3, "1", "7d5c-é", "", None, 1.5, 10 ** 30, 1]
-        connection.write(b"".join(framing.encode_line({"jsonrpc": "2.0", "id": identifier, "method": "m%d" % number})
+        connection.write(b"".join(framing.encode_line({"jsonrpc": "2.0", "id": identifier,
+                                                       "method": "m%d" % number})
                                   for number, identifier in enumerate(ids)))
         for number, identifier in enumerate(ids):
             answer = connection.read()
@@ -69,8 +73,8 @@ class Serving(PeerTest):
 
     def test_broken_lines_are_answered_and_reading_goes_on(self):
         connection = self.connect(lambda request: request.answer("served"))
-        connection.write(b"hello\n\n{}\n[]\n\xff\n", {"id": 1, "result": 1}, {"id": None, "error": {}}, {"method": "unknown"},
-                         {"jsonrpc": "2.0", "id": 5, "method": "m"})
+        connection.write(b"hello\n\n{}\n[]\n\xff\n", {"id": 1, "result": 1}, {"id": None, "error": {}},
+                         {"method": "unknown"}, {"jsonrpc": "2.0", "id": 5, "method": "m"})
         answers = [connection.read() for _ in range(5)]
         self.assertEqual([(answer["id"], answer.get("error", {}).get("code")) for answer in answers],
                          [(None, -32700), (None, -32600), (None, -32600), (None, -32700), (5, None)])
@@ -89,7 +93,7 @@ class Serving(PeerTest):
         connection.thread.join(DEADLINE)
         self.assertFalse(connection.peer.closed)
 
-    def test_an_answer_counts_once_and_may_come_later_from_any_thread(self):
+    def test_an_answer_counts_once_from_any_thread(self):
         connection = self.connect()
         connection.write({"id": 1, "method": "a"}, {"id": 2, "method": "b"})
         first, second = wait_until(lambda: len(connection.served) == 2 and connection.served)
@@ -127,15 +131,17 @@ class Serving(PeerTest):
             raise ValueError("two\nlines")
 
         connection = self.connect(serve)
-        connection.write({"id": 1, "method": "refuse"}, {"id": 2, "method": "crash"}, {"id": 3, "method": "unencodable"})
+        connection.write({"id": 1, "method": "refuse"}, {"id": 2, "method": "crash"},
+                         {"id": 3, "method": "unencodable"})
         answers = [connection.read() for _ in range(3)]
         self.assertEqual(answers[0]["error"], {"code": -32602, "message": "no", "data": {"field": "x"}})
-        self.assertEqual(answers[1]["error"], {"code": -32603, "message": "Internal error: ValueError: two lines",
+        self.assertEqual(answers[1]["error"], {"code": -32603, "message": "Internal error: ValueError: two "
+                                                                          "lines",
                                                "data": {"error": "ValueError: two lines"}})
         self.assertEqual(answers[2]["error"]["code"], -32603)
         self.assertIn("ValueError: two", lines)
 
-    def test_a_crash_in_a_notification_is_logged_and_nothing_more(self):
+    def test_a_crash_in_a_notification_is_logged(self):
         lines = self.keep_log()
 
         def notified(method, params):
@@ -144,9 +150,10 @@ class Serving(PeerTest):
         connection = self.connect(lambda request: request.answer(1), notified)
         connection.write({"method": "refuse"}, {"method": "crash"}, {"id": 1, "method": "m"})
         self.assertEqual(connection.read()["result"], 1)
-        self.assertEqual([line for line in lines if line.startswith(("ValueError", "mm."))], ["ValueError: crash"])
+        self.assertEqual([line for line in lines if line.startswith(("ValueError", "mm."))],
+                         ["ValueError: crash"])
 
-    def test_a_cancel_request_reaches_the_unanswered_request_with_that_very_id(self):
+    def test_a_cancel_request_reaches_its_request(self):
         connection = self.connect()
         for identifier in (1, "1", None, 2):
             connection.write({"id": identifier, "method": "m"})
@@ -158,7 +165,7 @@ class Serving(PeerTest):
         wait_until(lambda: connection.notices)
         self.assertEqual([request.cancel.cancelled for request in requests], [True, False, True, False])
 
-    def test_after_the_end_of_input_answers_still_go_out(self):
+    def test_answers_go_out_after_the_input_ended(self):
         connection = self.connect()
         connection.write({"id": 1, "method": "m"})
         connection.end_input()
@@ -168,7 +175,7 @@ class Serving(PeerTest):
         waiting()
         self.assertEqual(connection.read()["result"], "late")
 
-    def test_flush_gives_up_on_a_request_that_is_not_answered(self):
+    def test_flush_gives_up_on_an_unanswered_request(self):
         connection = self.connect()
         connection.write({"id": 1, "method": "m"})
         wait_until(lambda: connection.served)
@@ -188,21 +195,23 @@ class Asking(PeerTest):
             connection.peer.request("m", {}, Cancel())
         self.assertEqual((caught.exception.code, str(caught.exception)), (-5, "no"))
 
-    def test_answers_may_come_in_any_order_twice_and_without_a_result(self):
+    def test_answers_in_any_order_and_shape(self):
         connection = self.connect()
         waits = [in_thread(connection.peer.request, "m%d" % number, {}, Cancel()) for number in range(3)]
         ids = {request["method"]: request["id"] for request in (connection.read() for _ in range(3))}
         self.assertEqual(sorted(ids.values()), [1, 2, 3])
-        connection.write({"id": "1", "result": "wrong type"}, {"id": True, "result": "no number"}, {"id": ids["m2"], "result": 2},
-                         {"id": ids["m2"], "result": "again"}, {"id": ids["m0"]}, {"id": ids["m1"], "error": "boom"})
+        connection.write({"id": "1", "result": "wrong type"}, {"id": True, "result": "no number"},
+                         {"id": ids["m2"], "result": 2}, {"id": ids["m2"], "result": "again"},
+                         {"id": ids["m0"]}, {"id": ids["m1"], "error": "boom"})
         self.assertEqual([wait() for wait in waits][::2], [None, 2])
         self.assertEqual(str(waits[1]()), "boom")
 
-    def test_a_cancel_ends_the_wait_and_tells_the_other_side(self):
+    def test_a_cancel_ends_the_wait_on_both_sides(self):
         connection = self.connect()
         usual = {"method": "$/cancel_request", "params": {"requestId": 1}}
         notices = (({}, usual), ({"cancel_notice": None}, None),
-                   ({"cancel_notice": lambda number: ("stop", {"id": number})}, {"method": "stop", "params": {"id": 3}}))
+                   ({"cancel_notice": lambda number: ("stop", {"id": number})},
+                    {"method": "stop", "params": {"id": 3}}))
         for options, notice in notices:
             cancel = Cancel()
             wait = in_thread(lambda: connection.peer.request("m", {}, cancel, **options))
@@ -215,7 +224,7 @@ class Asking(PeerTest):
             for message in expected + [{"jsonrpc": "2.0", "method": "end", "params": {}}]:
                 self.assertEqual(connection.read(), message)
 
-    def test_a_wait_ends_when_its_time_is_over_and_tells_the_other_side(self):
+    def test_a_wait_ends_when_its_time_is_over(self):
         connection = self.connect()
 
         class Moving:
@@ -230,13 +239,14 @@ class Asking(PeerTest):
         wait = in_thread(lambda: connection.peer.request("m", {}, Cancel(), limit=Moving()))
         number = connection.read()["id"]
         self.assertIsInstance(wait(), TimedOut)
-        self.assertEqual(connection.read(), {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": number}})
+        self.assertEqual(connection.read(), {"jsonrpc": "2.0", "method": "$/cancel_request",
+                                             "params": {"requestId": number}})
         connection.write({"id": number, "result": "too late"})
         wait = in_thread(lambda: connection.peer.request("m", {}, Cancel(), limit=Deadline(10)))
         connection.write({"id": connection.read()["id"], "result": "in time"})
         self.assertEqual(wait(), "in time")
 
-    def test_an_answer_and_a_cancel_at_once_end_the_wait_once(self):
+    def test_an_answer_and_a_cancel_at_once(self):
         connection = self.connect()
         for _ in range(100):
             cancel = Cancel()
@@ -268,7 +278,7 @@ class Asking(PeerTest):
         connection.peer.notify("still", {})
         self.assertEqual(connection.read()["method"], "still")
 
-    def test_a_request_that_cannot_be_encoded_leaves_nothing_behind(self):
+    def test_a_request_that_cannot_be_encoded(self):
         connection = self.connect()
         self.assertRaises(TypeError, connection.peer.request, "m", {"a": object()}, Cancel())
         wait = in_thread(connection.peer.request, "m", {}, Cancel())

@@ -16,7 +16,7 @@ from tests.wire.connection import Connection, PeerTest, in_thread
 
 
 class Closing(PeerTest):
-    def test_close_ends_waits_cancels_what_is_served_and_calls_back_once(self):
+    def test_close_ends_waits_and_calls_back_once(self):
         connection = self.connect()
         calls = []
         connection.peer.on_close(lambda: calls.append(1))
@@ -37,7 +37,7 @@ class Closing(PeerTest):
         self.assertRaises(Closed, connection.peer.request, "m", {}, Cancel())
         request.answer("nobody hears it")
 
-    def test_a_failed_write_closes_the_peer_while_the_reader_is_blocked(self):
+    def test_a_failed_write_closes_the_peer(self):
         for send in (lambda one: one.notify("m", {}), lambda one: one.request("m", {}, Cancel())):
             connection = self.connect()
             closed = threading.Event()
@@ -47,7 +47,7 @@ class Closing(PeerTest):
             self.assertTrue(closed.wait(DEADLINE))
             self.assertTrue(connection.thread.is_alive())
 
-    def test_a_failed_answer_of_the_reader_closes_the_peer(self):
+    def test_a_failed_answer_closes_the_peer(self):
         connection = self.connect(lambda request: request.answer(1))
         closed = threading.Event()
         connection.peer.on_close(closed.set)
@@ -83,7 +83,7 @@ class Closing(PeerTest):
 class NotReading(PeerTest):
     """The other side does not read: its pipe is full."""
 
-    def test_a_cancel_is_delivered_while_a_turn_is_stuck_in_its_write_and_answers_are_due(self):
+    def test_a_cancel_arrives_while_a_write_is_stuck(self):
         def serve(request):
             connection.served.append(request)
             if request.method == "short":
@@ -95,14 +95,15 @@ class NotReading(PeerTest):
         connection.fill()
         stuck = in_thread(connection.peer.notify, "update", {"text": "x" * 100_000})
         self.assertTrue(connection.writing.wait(DEADLINE))
-        connection.write({"id": 2, "method": "short"}, b"broken\n", {"method": "$/cancel_request", "params": {"requestId": 1}},
+        connection.write({"id": 2, "method": "short"}, b"broken\n",
+                         {"method": "$/cancel_request", "params": {"requestId": 1}},
                          {"method": "session/cancel"})
         wait_until(lambda: turn.cancel.cancelled and connection.notices)
         got = [connection.read() for _ in range(3)]
         self.assertEqual([message.get("method") or message["id"] for message in got], ["update", 2, None])
         self.assertIsNone(stuck())
 
-    def test_a_request_can_be_cancelled_before_it_is_written(self):
+    def test_a_request_is_cancelled_before_it_is_written(self):
         connection = self.connect()
         connection.fill()
         cancel = Cancel()
@@ -121,7 +122,7 @@ class NotReading(PeerTest):
         connection.peer.close()
         self.assertIsInstance(wait(), Closed)
 
-    def test_a_flood_of_requests_does_not_fill_the_memory(self):
+    def test_a_flood_does_not_fill_the_memory(self):
         def serve(request):
             served.append(request)
             request.answer("x" * 100_000)
@@ -129,7 +130,8 @@ class NotReading(PeerTest):
         served, connection = [], self.connect(serve)
         connection.fill()
         params = {"pad": "x" * 5000}
-        flood = in_thread(connection.write, *[{"id": number, "method": "m", "params": params} for number in range(100)])
+        flood = in_thread(connection.write, *[{"id": number, "method": "m", "params": params}
+                                              for number in range(100)])
         enough = peer.OUTBOX_LIMIT // 100_000
         wait_until(lambda: len(served) > enough)
         time.sleep(0.05)  # in which all others would come
@@ -157,7 +159,7 @@ class Sending(PeerTest):
         for wait in senders + [asking]:
             wait()
 
-    def test_what_the_reader_sends_precedes_what_others_send_later(self):
+    def test_what_was_sent_first_leaves_first(self):
         def serve(request):
             request.answer("first")
             connection.peer.notify("second", {})
@@ -171,7 +173,7 @@ class Sending(PeerTest):
             connection.peer.notify("third", {})
             self.assertEqual([connection.read().get("method") for _ in range(3)], [None, "second", "third"])
 
-    def test_an_answer_given_on_the_reader_is_out_before_the_reader_goes_on(self):
+    def test_the_reader_waits_for_its_answer_to_leave(self):
         out = []
 
         def serve(request):
@@ -187,12 +189,12 @@ class Sending(PeerTest):
 
     def test_descriptors_made_non_blocking_by_others_work(self):
         connection = self.connect(lambda request: request.answer("x" * 500_000))
-        for descriptor in (connection._their_input, connection._their_output):
+        for descriptor in (connection.their_input, connection.their_output):
             os.set_blocking(descriptor, False)
         connection.write({"id": 1, "method": "m"})
         self.assertEqual(len(connection.read()["result"]), 500_000)
 
-    def test_the_trace_sees_every_line_in_order_and_may_fail(self):
+    def test_the_trace_sees_every_line_in_order(self):
         lines, logged = [], self.keep_log()
 
         def trace(direction, line):
@@ -207,7 +209,8 @@ class Sending(PeerTest):
         connection.peer.notify("full", {})
         connection.peer.notify("on", {})
         self.assertEqual([connection.read().get("method") for _ in range(3)], [None, "full", "on"])
-        self.assertEqual(lines, [("<", b'{"id":1,"method":"m"}'), (">", b'{"jsonrpc":"2.0","id":1,"result":1}'), (">", b"{}"),
+        self.assertEqual(lines, [("<", b'{"id":1,"method":"m"}'),
+                                 (">", b'{"jsonrpc":"2.0","id":1,"result":1}'), (">", b"{}"),
                                  (">", b'{"jsonrpc":"2.0","method":"full","params":{}}')])
         self.assertIn("OSError: disk full", logged)
 

@@ -50,8 +50,8 @@ class Find(unittest.TestCase):
         old = os.getcwd()
         os.chdir(self.session)
         self.addCleanup(os.chdir, old)
-        for entry in ("", ".", "./", "../bin", "/work/project/src", "/work/project/bin", "/work/project/src/../bin",
-                      "/links", "/linked"):
+        for entry in ("", ".", "./", "../bin", "/work/project/src", "/work/project/bin",
+                      "/work/project/src/../bin", "/links", "/linked"):
             with self.subTest(entry):
                 self.assertEqual(self.found("server", entry, "/usr/bin"), self.installed)
                 self.assertIsNone(self.found("server", entry))
@@ -72,8 +72,8 @@ class Find(unittest.TestCase):
 
     def test_an_explicit_path_is_taken(self):
         inside = self.program("work/project/src/bin/server")
-        for name, path in [(inside, inside), ("bin/server", inside), ("./bin/server", inside), ("../src/bin/server", inside),
-                           ("./none", None), ("bin", None)]:
+        for name, path in [(inside, inside), ("bin/server", inside), ("./bin/server", inside),
+                           ("../src/bin/server", inside), ("./none", None), ("bin", None)]:
             with self.subTest(name):
                 self.assertEqual(self.found(name, "/usr/bin"), path)
 
@@ -85,7 +85,8 @@ class Find(unittest.TestCase):
             programs.locate(os.path.join(self.folder, "first", "server"), self.session, {"PATH": ""})
 
     def test_a_child_gets_no_entries_that_move(self):
-        for given, passed in [(":/usr/bin:.:/bin:", "/usr/bin:/bin"), (".", os.defpath), ("", os.defpath), (None, os.defpath)]:
+        for given, passed in [(":/usr/bin:.:/bin:", "/usr/bin:/bin"), (".", os.defpath), ("", os.defpath),
+                              (None, os.defpath)]:
             environ = {} if given is None else {"PATH": given}
             with self.subTest(given):
                 started = child.start(["/usr/bin/env"], cwd=self.session, env=environ)

@@ -16,10 +16,10 @@ class Signals(unittest.TestCase):
         self.source, self.sink = os.pipe()
         self.addCleanup(os.close, self.source)
         self.read = streams.read_from(self.source)
-        self.read.heed_signals()
+        self.read.wake_on_signals()
         self.addCleanup(signal.set_wakeup_fd, -1)
 
-    def test_a_signal_that_does_not_interrupt_the_system_call_ends_the_wait(self):
+    def test_a_signal_ends_the_wait(self):
         class Arrived(Exception):
             pass
 
@@ -27,7 +27,8 @@ class Signals(unittest.TestCase):
             raise Arrived
 
         def send():
-            # To a thread that does not read: the reading one is in the same position as if the signal had come just before.
+            # To a thread that does not read: the reading one is in the same position as if the signal had
+            # come just before.
             signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
 
         self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, handler))
@@ -39,7 +40,8 @@ class Signals(unittest.TestCase):
         self.assertRaises(Arrived, self.read)
 
     def test_bytes_and_their_end_come_as_before(self):
-        self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, lambda number, frame: None))
+        self.addCleanup(signal.signal, signal.SIGUSR1,
+                        signal.signal(signal.SIGUSR1, lambda number, frame: None))
         signal.raise_signal(signal.SIGUSR1)
         os.write(self.sink, b"one")
         self.assertEqual(self.read(), b"one")

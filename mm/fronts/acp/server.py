@@ -70,7 +70,7 @@ class Server:
     def __init__(self, read, write, config, demo: bool = False, trace=None, tap=None):
         self.config = config
         self._demo, self._tap = demo, tap
-        self._heed_signals = read.heed_signals
+        self._wake_on_signals = read.wake_on_signals
         self._process = None
         self.peer = Peer(read, write, self._serve, self._notified, trace=trace)
         self.peer.on_close(self._client_is_gone)
@@ -158,7 +158,7 @@ class Server:
             "authMethods": [],
         })
         _end_in_order_on_signals()
-        self._heed_signals()
+        self._wake_on_signals()
 
     def _new_session(self, request) -> None:
         cwd, servers = _folder(request.params), _servers(request.params)
