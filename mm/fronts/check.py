@@ -37,13 +37,9 @@ LINE_LIMIT = 500  # characters
 GOODBYE = 1.0
 
 READY = 'mm -p "what does this project do?" here, or an editor: mm --editor NAME'
-NOT_READY = "mend what is marked !! and run mm --check again (mm --demo … works without a model)"
-INSTALLED = "%s is on this machine: %s"
-INSTALL = "%s (%s): %s"
+NOT_READY = "fix what is marked !! and run mm --check again (mm --demo … works without a model)"
+INSTALL = "nothing that serves models is installed; this installs it, with a model:"
 AGAIN = "then mm --check again"
-# Where what can be installed comes from, the shortest way first.
-HOMES = (("ollama", "https://ollama.com/download"), ("lmstudio", "https://lmstudio.ai"),
-         ("llama.cpp", "https://github.com/ggml-org/llama.cpp: brew install llama.cpp, winget install llama.cpp"))
 # Where the command for a larger window is not the whole story.
 WINDOW_TOO = {
     "ollama": "if Ollama runs by itself: the context length in the app's settings; or systemctl edit ollama, with "
@@ -139,9 +135,11 @@ def _model_server(config, demo, environ, cancel):
         found = find.locate(config, demo, cancel, environ)
         said = probe.ask(found.server, "/models", cancel)
     except UserError as problem:
-        yield Row(BAD, "server", str(problem))
-        if not config.model_url:
-            yield from _ways_to_start(problem, environ.get("PATH"))
+        if isinstance(problem, find.NothingRuns):
+            yield Row(BAD, "server", problem.short)
+            yield from _ways_to_start(problem)
+        else:
+            yield Row(BAD, "server", str(problem))
         return
     server, names = found.server, find.names_in(said.value) or []
     if not server.product:
@@ -166,17 +164,12 @@ def _described(server, origin) -> str:
     return "%s at %s, %s" % (product.title if product else "a server", http.shown(server.url), how)
 
 
-def _ways_to_start(problem, path):
+def _ways_to_start(problem):
     """What a newcomer can do: start what is installed, else install something."""
-    if not isinstance(problem, find.NothingRuns):
-        return
-    installed = [product for product in known_servers.PRODUCTS if product.program and programs.find(product.program, os.getcwd(), {"PATH": path or ""})]
-    for product in installed:
-        yield Row("", "", "%s, %s" % (INSTALLED % (product.program, product.first), AGAIN))
-    for key, home in HOMES:
-        product = known_servers.of_key(key)
-        if product not in installed:
-            yield Row("", "", "%s, %s" % (INSTALL % (product.title, home, product.first), AGAIN))
+    for way in problem.ways:
+        yield Row("", "", way.about + ":" if way.about else INSTALL)
+        yield Row("", "", way.command)
+    yield Row("", "", AGAIN)
 
 
 def _model(server, names) -> Row:
@@ -192,7 +185,7 @@ def _window(config, server, cancel):
     if not size:
         yield Row(NOTE, "window", "unknown, the server does not tell: set model.contextWindow, or long conversations will fail")
     elif size < window.SMALL_WINDOW:
-        yield Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s" % (size, window.way_out(server, product)))
+        yield Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s" % (size, window.way_out(server, product, size)))
         more = WINDOW_TOO.get(server.product or product)
         if more:
             yield Row("", "", more)

@@ -70,9 +70,6 @@ _FIELDS = re.compile(r"\b(stream_options|reasoning_content|reasoning|thinking)\b
 # How to load a model, where it is not done by the first request.
 _LOAD = {"lmstudio": "lms load %s", "llama.cpp": "restart llama-server without --no-models-autoload"}
 
-# A model's name that can stand in a command.
-_PLAIN_NAME = re.compile(r"[\w@:./+][\w@:./+-]*", re.ASCII)
-
 # How much of a text is searched: an error may carry the whole request along behind its words.
 _SEARCHED = 2000
 
@@ -119,7 +116,7 @@ def line(failure: Failure, address: str, product=None, secrets=(), **more) -> st
     numbers, kind = failure.numbers, failure.kind
     words = _told(kind, failure.words, secrets)
     model = refusal.one_line(str(numbers.get("model") or ""), secrets, 100)
-    plain = model if _PLAIN_NAME.fullmatch(model) else "<model>"
+    plain = known_servers.with_model("<model>", model)
     names = [refusal.one_line(name, secrets, 100) for name in more.get("models") or ()]
     listed = ", ".join(names[:_MODELS_SHOWN]) + (", …" if len(names) > _MODELS_SHOWN else "")
     choose = "; choose one with --model" if names else ""
@@ -135,15 +132,13 @@ def line(failure: Failure, address: str, product=None, secrets=(), **more) -> st
         tools=product.tools if product else "pick a model that was trained for tools",
         prompt=f" ({numbers['prompt']} tokens)" if numbers.get("prompt") else "",
         window=f" ({numbers['window']})" if numbers.get("window") else "",
-        larger_window=_larger_window(product),
+        larger_window=_larger_window(product, numbers.get("window", 0)),
         key="does not take the API key" if more.get("has_key") else "wants an API key")
 
 
-def _larger_window(product) -> str:
-    if product and not product.larger_window:
-        return "pick a model with a larger one"
-    commands = [product.larger_window] if product else [each.larger_window for each in known_servers.PRODUCTS[:3]]
-    return "restart with a larger one (%s)" % " / ".join(commands)
+def _larger_window(product, window: int) -> str:
+    commands = known_servers.larger_window(product, window=window)
+    return "restart with a larger one (%s)" % " / ".join(commands) if commands else "pick a model with a larger one"
 
 
 def _told(kind: str, words: str, secrets) -> str:

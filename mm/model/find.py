@@ -47,7 +47,9 @@ _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
 FOUND = "model: %s · %s · another one: --model NAME%s"
 NAMES_SHOWN = 5
-NONE_RUNS = "no model server is running here (%s): start one (%s), name one with --url, or try --demo%s"
+NONE_RUNS = "no model server is running here (%s)"
+HELP = "%s: %s. Or name one with --url, or try --demo%s"
+START_IT, INSTALL_ONE = "%s, start it: %s", "nothing that serves models is installed, this does: %s"
 WANTS_KEY = "the model server at %s wants an API key, and mm sends one only to a URL that you set: MM_API_KEY=… mm --url %s"
 NO_MODEL = "the server at %s has no model that can chat%s"
 TOO_SLOW = "%s accepts connections and did not list its models in %g s (--url %s asks it all the same)"
@@ -67,7 +69,12 @@ NOBODY, FAR, SLOW, OTHER, LOCKED, EMPTY, GOOD = "nobody", "far", "slow", "other"
 
 
 class NothingRuns(UserError):
-    """No place that may be used has anything to do with a model server."""
+    """No place that may be used has anything to do with a model server. `short`: the line without the
+    help; `ways`: the installed.Ways to start one."""
+
+    def __init__(self, message: str, short: str, ways: list):
+        super().__init__(message)
+        self.short, self.ways = short, ways
 
 
 class Sighting:
@@ -94,7 +101,7 @@ def find_server(config, environ, cancel: Cancel, places=None, seconds: float = L
     best = next((each for each in sightings if each.state == GOOD), None)
     passed_over = [line for line in map(_told, sightings) if line]
     if best is None:
-        raise _nothing(sightings)
+        raise _nothing(sightings, environ)
     server = _with_model(server._replace(url=best.place.url, product=best.product), best.models, best.listing, cancel)
     title = known_servers.of_key(best.product).title if best.product else "a server"
     line = FOUND % (among(server.model, best.models), "%s at %s" % (title, http.shown(server.url)), " or --url URL")
@@ -305,15 +312,19 @@ def _first_model(product) -> str:
     return ": restart it with one (%s)" % product.start if product else ""
 
 
-def _nothing(sightings) -> UserError:
-    """Where it was looked, what is there, and how to start one where that is no help."""
+def _nothing(sightings, environ) -> UserError:
+    """What is there that cannot be used; if there is nothing, where it was looked and how to start a server."""
     lines = [(each.state, line) for each, line in zip(sightings, map(_told, sightings)) if line]
     if any(state != FAR for state, _ in lines):
         return UserError("; ".join(line for _, line in lines))
     looked_at = (urllib.parse.urlsplit(each.place.url).netloc for each in sightings if each.state != FAR)
     ports = ", ".join(dict.fromkeys(name.replace("127.0.0.1", "") for name in looked_at))
-    ways = " | ".join(product.start for product in known_servers.PRODUCTS[:3])
-    return NothingRuns(NONE_RUNS % (ports, ways, "".join("; " + line for _, line in lines)))
+    from mm.model import installed
+
+    ways = installed.ways(environ, os.getcwd())
+    help_line = START_IT % ways[0] if ways[0].about else INSTALL_ONE % ways[0].command
+    short = NONE_RUNS % ports
+    return NothingRuns(HELP % (short, help_line, "".join("; " + line for _, line in lines)), short, ways)
 
 
 def _addressed(url: str, cancel: Cancel) -> list:

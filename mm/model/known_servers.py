@@ -16,6 +16,9 @@ Product = namedtuple("Product", "key title url start larger_window pull tools pr
 # The model that newcomers are told to take: one for tools, of a size that most machines can bear.
 FIRST_MODEL = {"ollama": "qwen3:8b", "lmstudio": "qwen/qwen3-8b", "docker": "ai/qwen3"}
 
+# The window in the commands, in tokens: what agents need, and what most machines can bear.
+GOOD_WINDOW = 32768
+
 # In the order in which they are looked for.
 PRODUCTS = (
     Product("llama.cpp", "llama.cpp", "http://127.0.0.1:8080/v1", "llama-server -hf Qwen/Qwen3-8B-GGUF",
@@ -67,8 +70,18 @@ def of_key(key: str | None):
 
 
 def with_model(command: str, name) -> str:
-    """The command with the model's name in the place of `<model>`, where there is one that can stand there."""
+    """The command with the model's name in place of `<model>`, if that can stand in a command as it is."""
     return command.replace("<model>", name) if name and _PLAIN_NAME.fullmatch(name) else command
+
+
+def larger_window(product: Product | None, model=None, window: int = 0) -> list:
+    """The commands that give `model` a larger window than `window`: that of the product, the most common ones if it is
+    unknown, none if the window is the model's own."""
+    larger = GOOD_WINDOW
+    while larger <= window:
+        larger *= 2
+    commands = [product.larger_window] if product else [each.larger_window for each in PRODUCTS[:3]]
+    return [with_model(command, model).replace(str(GOOD_WINDOW), str(larger)) for command in commands if command]
 
 
 def alone_at(key: str | None):

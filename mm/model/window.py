@@ -31,8 +31,6 @@ TRUNCATED = ("⚠️ the server seems to have cut the prompt without a word: it 
 # It counts as cut when the server has read less than this part of the estimate (mm.conversation.estimate is that far off at
 # most), or, where it keeps one half of its window and no more, less than the second.
 _CUT, _CUT_TO_HALF = 0.6, 0.75
-# The windows that servers have by default, where it is not known which.
-_USUAL_WINDOWS = tuple(1024 << power for power in range(1, 8))
 NO_WAY_OUT = "pick a model with a larger window"
 # How long the end of an answer waits for a probe that the answer has begun. A server on this machine takes milliseconds.
 NEWS_SECONDS = 0.3
@@ -151,12 +149,12 @@ class Window:
         if not self.size:
             log.line(UNKNOWN)
         elif self.size < SMALL_WINDOW:
-            self._say(SMALL % (self.size, way_out(server, self._product)), new=not self._configured)
+            self._say(SMALL % (self.size, way_out(server, self._product, self.size)), new=not self._configured)
 
     def _tell_truncated(self, server: Server) -> None:
         if self._suspected and not self._told_truncated and truncated(*self._suspected, self.size):
             self._told_truncated = True
-            self._say(TRUNCATED % (*self._suspected, way_out(server, self._product)))
+            self._say(TRUNCATED % (*self._suspected, way_out(server, self._product, self.size)))
 
     def _say(self, line: str, new: bool = True) -> None:
         """`new`: whether it is something that the user has not set so."""
@@ -165,26 +163,24 @@ class Window:
             self._news.append(line)
 
 
-def way_out(server: Server, product=None) -> str:
-    """The command that gives a model a larger window on this very server; `make` is its key as far as a probe told it."""
+def way_out(server: Server, product=None, window: int = 0) -> str:
+    """The command that gives the model a larger window than `window` on this very server; `product`: its key, as far as a
+    probe showed it."""
     known = known_servers.of_key(server.product) or known_servers.of_key(product) or known_servers.of_url(server.url)
-    if known:
-        return known_servers.with_model(known.larger_window or NO_WAY_OUT, server.model)
-    return " or ".join(each.larger_window for each in known_servers.PRODUCTS[:3])
+    return " or ".join(known_servers.larger_window(known, server.model, window)) or NO_WAY_OUT
 
 
 def truncated(reported: int, estimated: int, window: int) -> bool:
     """Whether a server that counted `reported` tokens has cut a prompt of about `estimated`, without saying so.
 
     Far fewer tokens than were sent are not enough: some servers count only what they had not read before. So the prompt must
-    not have fitted, or the count must be what is left of a usual window: all of it, or one half and two.
+    not have fitted, or the count must be what Ollama keeps of a prompt: one half of its window and two.
     """
-    if not 0 < reported < _CUT_TO_HALF * estimated:
+    if not window or not reported:
         return False
-    sizes = (window,) if window else _USUAL_WINDOWS
-    if any(abs(reported - (size // 2 + 2)) <= 2 or not window and size - 16 <= reported <= size for size in sizes):
-        return estimated > _CUT_TO_HALF * window
-    return 0 < window < estimated and reported < _CUT * estimated
+    if abs(reported - (window // 2 + 2)) <= 2:
+        return reported < _CUT_TO_HALF * estimated and estimated > _CUT_TO_HALF * window
+    return window < estimated and reported < _CUT * estimated
 
 
 def ask_size(server: Server, cancel: Cancel) -> tuple:

@@ -17,7 +17,8 @@ from mm.config import config
 from mm.cancel import Cancel
 from mm.errors import UserError
 from mm.fronts import check, trial
-from mm.model import known_servers, find
+from mm.model import find, known_servers
+from mm.model.installed import Way
 from mm.model.http import Server
 from tests import support
 from tests.fakes import products as fakes
@@ -164,21 +165,11 @@ class TheNewcomer(Checking):
         self.assertNotIn("secret-key", str(lines))
 
     def test_with_nothing_at_all(self):
-        """What is said below the line of find.NONE_RUNS: what is on the PATH first, then what can be installed."""
-        folder = support.scratch_folder()
-        for program in ("vllm", "ollama"):
-            with open(os.path.join(folder, program), "w") as file:
-                os.chmod(file.name, 0o755)
-        ways = {product.key: product.first for product in known_servers.PRODUCTS}
-        for path, begun in (("/nonexistent", ["Ollama (https://ollama.com/download): %s" % ways["ollama"],
-                                              "LM Studio (https://lmstudio.ai): %s" % ways["lmstudio"]]),
-                            (folder, ["ollama is on this machine: %s" % ways["ollama"], "vllm is on this machine: %s" % ways["vllm"],
-                                      "LM Studio (https://lmstudio.ai): %s" % ways["lmstudio"]])):
-            with self.subTest(path):
-                rows = list(check._ways_to_start(find.NothingRuns("no model server is running here"), path))
-                self.assertEqual([row.text for row in rows[:-1]], ["%s, then mm --check again" % each for each in begun])
-                self.assertTrue(rows[-1].text.startswith("llama.cpp (https://github.com/ggml-org/llama.cpp: brew install"), rows[-1])
-        self.assertEqual(list(check._ways_to_start(UserError("wants a key"), folder)), [])
+        """Below the line of find.NONE_RUNS: each command on a line of its own, under what it starts."""
+        ways = [Way("ollama is installed", "ollama serve"), Way("", "brew install llama.cpp")]
+        rows = list(check._ways_to_start(find.NothingRuns("", "", ways)))
+        self.assertEqual([row.text for row in rows],
+                         ["ollama is installed:", "ollama serve", check.INSTALL, "brew install llama.cpp", check.AGAIN])
 
     def test_a_model_that_is_not_there(self):
         with Pages(*fakes.ollama(["a"])) as fake:
@@ -279,7 +270,7 @@ class ThePage(unittest.TestCase):
                 self.assertIn(row, page.replace("`", ""))
         for text in (find.NOT_NEAR % ("OPENAI_BASE_URL", "<host>"), find.WANTS_KEY % ("<url>", "<url>"),
                      find.FOUND % ("NAME (also there: …)", "<make> at <url>", " or --url URL"),
-                     find.NONE_RUNS % (":8080, …", " | ".join(product.start for product in known_servers.PRODUCTS[:3]), ""),
+                     find.HELP % (find.NONE_RUNS % ":8080, …", "<what is installed>, start it: <command>", ""),
                      trial.REAL % "…", trial.RECOVERED % "…", trial.WISHES[0], "An answer has %d s" % trial.SECONDS):
             with self.subTest(text):
                 self.assertIn(text, page)

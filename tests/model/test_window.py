@@ -204,7 +204,7 @@ class TheWindow(unittest.TestCase):
     def test_the_way_out_is_that_of_the_make(self):
         ways = {product.key: product.larger_window and product.larger_window.replace("<model>", "m")
                 for product in known_servers.PRODUCTS}
-        several = " or ".join(product.larger_window for product in known_servers.PRODUCTS[:3])
+        several = " or ".join(known_servers.larger_window(None, "m"))
         cases = (  # what is known of it, the port, what the probe saw
             ("ollama", 1, None, ways["ollama"]), (None, 1, "lmstudio", ways["lmstudio"]),
                  ("docker", 8080, "ollama", ways["docker"]),
@@ -214,6 +214,11 @@ class TheWindow(unittest.TestCase):
             with self.subTest((product, port, seen)):
                 server = Server("http://127.0.0.1:%d/v1" % port, "m", product=product)
                 self.assertEqual(window.way_out(server, seen), expected)
+
+    def test_the_way_out_is_a_larger_window(self):
+        server = Server("http://127.0.0.1:8080/v1", "m")
+        for size, wanted in ((0, 32768), (4096, 32768), (32767, 32768), (32768, 65536), (100000, 131072)):
+            self.assertEqual("llama-server -c %d" % wanted, window.way_out(server, window=size))
 
     def test_a_refusal_teaches(self):
         cases = ((0, 8192), (32768, 8192), (4096, 4096))  # what was known before, and after it
@@ -239,7 +244,7 @@ class TheWindow(unittest.TestCase):
 COUNTS = [
     (4096, 9000, 4096, True), (3900, 9000, 4096, True),  # whole messages were left out at the front
     (2050, 9000, 4096, True), (2050, 3500, 4096, True), (4098, 9000, 8192, True),  # one half and two
-    (4096, 9000, 0, True), (2050, 9000, 0, True), (8190, 30000, 0, True),
+    (4096, 9000, 0, False), (2050, 9000, 0, False),  # a window that is unknown
     (4098, 4300, 8192, False), (2050, 2600, 4096, False),  # by chance as long as half of the window
     # only what the cache did not hold
     (300, 6000, 32768, False), (300, 6000, 0, False), (3000, 6000, 0, False),
