@@ -41,7 +41,7 @@ NEWER = "the session file was written by a newer mm (version %s)"
 # `created` and `model` texts or None; `plan` as the plan tool keeps it, or None.
 Saved = namedtuple("Saved", "messages usage title created model plan")
 
-_OWN_KEYS = ("version", "id", "cwd", "created", "updated", "model", "title", "usage", "plan", "messages")
+OWN_KEYS = ("version", "id", "cwd", "created", "updated", "model", "title", "usage", "plan", "messages")
 # How a lone surrogate is escaped, among other things.
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _BOM = b"\xef\xbb\xbf"
@@ -75,7 +75,7 @@ def parse(data: bytes) -> tuple:
     _check(document.get("messages"), (list,), "messages", "a list")
     for place, message in enumerate(document["messages"]):
         _correct(message, "messages[%d]" % place)
-    header = {key: value for key, value in document.items() if key not in _OWN_KEYS}
+    header = {key: value for key, value in document.items() if key not in OWN_KEYS}
     header["cwd"] = document.get("cwd")
     saved = Saved(document["messages"], _counts(document.get("usage")),
                   *(document.get(key) for key in ("title", "created", "model", "plan")))
@@ -85,7 +85,7 @@ def parse(data: bytes) -> tuple:
 def render(header: dict, lines: list) -> bytes:
     """The file: `header` without its messages, and the lines of message_line()."""
     keys = dict(header, version=VERSION)
-    ordered = [key for key in _OWN_KEYS if key in keys] + [key for key in keys if key not in _OWN_KEYS]
+    ordered = [key for key in OWN_KEYS if key in keys] + [key for key in keys if key not in OWN_KEYS]
     head = "".join("%s:%s,\n" % (_encode(key), _encode(keys[key])) for key in ordered)
     end = b"\n]\n}\n" if lines else b"]\n}\n"
     return b"".join((b"{\n", _to_utf8(head), b'"messages":[\n', b",\n".join(lines), end))

@@ -445,7 +445,7 @@ class TheReference(unittest.TestCase):
 
         with open(os.path.join(support.PROJECT, "docs", "sessions.md"), encoding="utf-8") as file:
             page = file.read()
-        for key in session_file._OWN_KEYS:
+        for key in session_file.OWN_KEYS:
             self.assertIn("| `%s` |" % key, page)
 
 
