@@ -7,7 +7,6 @@ POST becomes a GET. The key goes to the one host it was set for.
 from __future__ import annotations
 
 import errno
-import functools
 import re
 import socket
 import time
@@ -180,29 +179,13 @@ def _answer(sock: CancellableSocket, parts, data: bytes) -> http1.Response:
     secure = parts.scheme == "https"
     connected = sock.connect(parts.hostname, parts.port or (443 if secure else 80))
     if secure:
-        connected = _secured(sock, connected, parts.hostname)
+        connected = sock.secure(connected, parts.hostname)
     try:
         # Head and body in one piece: the server wakes once. What waits below TLS says nothing about what can be sent.
         connected.sendall(data) if secure else sock.send(data)
     except (BrokenPipeError, ConnectionResetError, ConnectionAbortedError):
         pass  # the server has refused before it read the whole body, and its reason is there to be read
     return http1.Response(connected)
-
-
-def _secured(sock: CancellableSocket, connected, host: str):
-    """The socket with TLS."""
-    # The handshake comes after publishing: wrapping moves the descriptor to the new socket, and a server that stalls in
-    # the handshake is one more state to cancel in.
-    secured = _tls_context().wrap_socket(connected, server_hostname=host, do_handshake_on_connect=False)
-    sock.publish(secured)
-    timeout = secured.gettimeout()
-    secured.settimeout(CONNECT_SECONDS)  # a server that does not speak TLS may wait for a line that never comes
-    try:
-        secured.do_handshake()
-    except socket.timeout:
-        raise ConnectTimeout() from None
-    secured.settimeout(timeout)
-    return secured
 
 
 def _host_header(parts) -> str:
@@ -214,12 +197,6 @@ def _host_header(parts) -> str:
 
 def _target(parts) -> str:
     return (parts.path or "/") + ("?" + parts.query if parts.query else "")
-
-
-@functools.lru_cache(maxsize=1)
-def _tls_context():
-    import ssl
-    return ssl.create_default_context()  # reads the system's certificates, and SSL_CERT_FILE; takes up to 28 ms
 
 
 def _checked(url: str):

@@ -12,7 +12,6 @@ interrupted, so a thread of its own does it, which nobody waits for any longer t
 from __future__ import annotations
 
 import base64
-import http.client
 import socket
 import threading
 import urllib.parse
@@ -22,6 +21,7 @@ from collections import namedtuple
 
 from mm import __version__
 from mm.cancel import Cancel, Cancelled
+from mm.wire import http1
 from mm.wire.cancellable_socket import CONNECT_SECONDS, CancellableSocket, ConnectTimeout, look_up
 from mm.text import one_line
 from mm.tools import addresses
@@ -35,21 +35,19 @@ Limits = namedtuple("Limits", "silence total size")
 LIMITS = Limits(CONNECT_SECONDS, 60, 5 * 1024 * 1024)
 REDIRECTS = 5
 
-# What was found: the URL that answered in the end, its status, its headers, the body decompressed, and whether it is whole.
-Answer = namedtuple("Answer", "url status headers body whole")
+# What was found: the URL that answered in the end, its status, `header(name)`, the body decompressed, and whether it is whole.
+Answer = namedtuple("Answer", "url status header body whole")
 
 # `resolve` is called as socket.getaddrinfo is, `environ` tells the proxies, `allow_private` turns the check off.
 Way = namedtuple("Way", "resolve environ allow_private limits")
 
 _Proxy = namedtuple("_Proxy", "host port authorization")
 
-_READ = 65536
 _REDIRECTING = (301, 302, 303, 307, 308)
 _HEADERS = {
     "User-Agent": f"mm/{__version__}",
     "Accept": "text/html, text/markdown;q=0.9, text/plain;q=0.9, application/json;q=0.9, */*;q=0.5",
     "Accept-Encoding": "gzip, deflate",
-    "Connection": "close",
 }
 
 PRIVATE = f"[{NAME}: %s is a private address (%s). Use bash with curl for a local server, or set fetch.allowPrivate.]"
@@ -59,7 +57,7 @@ TOO_SLOW = f"[{NAME}: %s took longer than %g s]"
 
 
 def get(url: str, way: Way, cancel: Cancel, unwanted) -> Answer:
-    """The answer to a GET, any status but a redirect; without its body where `unwanted(headers)`.
+    """The answer to a GET, any status but a redirect; without its body if `unwanted(header)`.
 
     Raises ToolError and Cancelled.
     """
@@ -109,26 +107,22 @@ def _hop(here, way, stop, unwanted):
     """One request: (Answer, None), or (None, where it redirects to)."""
     proxy = _proxy(here, way.environ)
     found = _checked(here, proxy, way, stop)
-    line = CancellableSocket(stop, way.limits.silence)
-    connection = _Connection(here, proxy, found, line)
+    sock = CancellableSocket(stop, way.limits.silence)
     response = None
-    with stop.on_cancel(line.shut):
+    with stop.on_cancel(sock.shut):
         try:
-            response = connection.ask(here)
+            response = _ask(here, proxy, found, sock)
             stop.check()
-            location = response.headers.get("Location")
+            location = response.header("Location")
             if response.status in _REDIRECTING and location:
                 return None, _in_ascii(location)
-            body, whole = (b"", False) if unwanted(response.headers) else _body(response, way.limits.size, stop)
-            return Answer(here.url, response.status, response.headers, body, whole), None
-        except (OSError, http.client.HTTPException, zlib.error) as error:
+            body, whole = (b"", False) if unwanted(response.header) else _body(response, way.limits.size, stop)
+            return Answer(here.url, response.status, response.header, body, whole), None
+        except (OSError, http1.NotHttp, zlib.error) as error:
             stop.check()
-            raise ToolError(f"[{NAME}: {_explained(error, here, proxy, way.limits.silence)}]") from None
+            raise ToolError(f"[{NAME}: {_explained(error, here, proxy, way.limits.silence, response)}]") from None
         finally:
-            if response is not None:
-                response.close()
-            connection.close()
-            line.close()
+            sock.close()
 
 
 def _in_ascii(location):
@@ -182,45 +176,38 @@ def _look_up(here, resolve, stop):
     return answers
 
 
-class _Connection(http.client.HTTPConnection):
-    """A connection to one of the addresses that were found, which speaks to the host that was meant."""
+def _ask(here, proxy, found, sock):
+    """Connects to one of the addresses that were found, speaks to the host that was meant; returns the http1.Response."""
+    connected = _connect(found, proxy.port if proxy else here.port, sock)
+    host = f"[{here.host}]" if ":" in here.host else here.host
+    authority = host if here.port == (443 if here.tls else 80) else f"{host}:{here.port}"
+    headers, target = dict(_HEADERS), here.target
+    authorization = {"Proxy-Authorization": proxy.authorization} if proxy and proxy.authorization else {}
+    if here.tls:
+        if proxy:
+            _tunnel(connected, f"{host}:{here.port}", authorization)
+        connected = sock.secure(connected, here.host)
+    elif proxy:
+        headers.update(authorization)
+        target = f"http://{authority}{target}"
+    connected.sendall(http1.request("GET", authority, target, headers, None))
+    return http1.Response(connected)
 
-    def __init__(self, here, proxy, found, line):
-        super().__init__(*((proxy.host, proxy.port) if proxy and here.tls else (here.host, here.port)))
-        self.default_port = 443 if here.tls else 80
-        self._here, self._proxy, self._found, self._line = here, proxy, found, line
-        self._authorization = {"Proxy-Authorization": proxy.authorization} if proxy and proxy.authorization else {}
-        if proxy and here.tls:
-            self.set_tunnel(here.host, here.port, self._authorization)
 
-    def ask(self, here):
-        headers, target = dict(_HEADERS), here.target
-        if self._proxy and not here.tls:
-            headers.update(self._authorization)
-            host = f"[{here.host}]" if ":" in here.host else here.host
-            target = f"http://{host}:{here.port}{target}" if here.port != 80 else f"http://{host}{target}"
-        self.request("GET", target, headers=headers)
-        return self.getresponse()
+def _connect(found, port, sock):
+    for left, address in enumerate(found, 1 - len(found)):
+        try:
+            return sock.connect(address, port)
+        except OSError:
+            if left == 0:
+                raise
 
-    def connect(self):
-        port = self._proxy.port if self._proxy else self._here.port
-        for last, address in enumerate(self._found, 1 - len(self._found)):
-            try:
-                self.sock = self._line.connect(address, port)
-                break
-            except OSError:
-                if last == 0:
-                    raise
-        if self._here.tls:
-            self._secure()
 
-    def _secure(self):
-        import ssl  # half a megabyte of memory, which a session that reads no page does without
-        if self._proxy:
-            self._tunnel()
-        self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self._here.host, do_handshake_on_connect=False)
-        self._line.publish(self.sock)  # before the handshake: that is one more place to be cancelled in
-        self.sock.do_handshake()
+def _tunnel(connected, authority, headers):
+    connected.sendall(http1.request("CONNECT", authority, authority, headers, None))
+    status = http1.Response(connected).status
+    if status != 200:
+        raise OSError(f"it refuses a tunnel: HTTP {status}")
 
 
 # What comes
@@ -228,12 +215,11 @@ class _Connection(http.client.HTTPConnection):
 
 def _body(response, limit, stop):
     """The body, decompressed, up to the limit; and whether that is all of it."""
-    decoder = _decoder(response.headers.get("Content-Encoding") or "")
-    expected = response.length  # counted here: not every Python's read1 counts it down
+    decoder = _decoder(response.header("Content-Encoding"))
     parts, size, raw = [], 0, 0
-    while raw != expected:
-        data = response.read1(_READ if expected is None else min(_READ, expected - raw))
-        stop.check()  # after a shutdown the end of the file is not that of the body
+    while True:
+        data = response.read()
+        stop.check()  # after a shutdown the end of the stream is not that of the body
         if not data:
             break
         raw += len(data)
@@ -242,8 +228,8 @@ def _body(response, limit, stop):
         size += len(part)
         if size > limit or raw > limit:
             return b"".join(parts)[:limit], False
-    if raw < (expected or 0) or not decoder.complete:
-        raise http.client.IncompleteRead(b"")
+    if not decoder.complete:
+        raise http1.Cut("the compressed body is not complete")
     return b"".join(parts), True
 
 
@@ -293,8 +279,8 @@ def _decoder(encoding):
     return _Compressed()
 
 
-def _explained(error, here, proxy, silence):
-    """The line for what surfaced in a socket call."""
+def _explained(error, here, proxy, silence, response):
+    """The line for what surfaced in a socket call, with the response if there was one."""
     host = f"the proxy {proxy.host}" if proxy else here.host
     if isinstance(error, socket.gaierror):
         return f"cannot resolve {host}"
@@ -309,10 +295,8 @@ def _explained(error, here, proxy, silence):
         return f"the TLS connection to {here.host} failed: {one_line(str(reason))}"
     if isinstance(error, zlib.error):
         return f"{shown(here.url)}: the compressed body is damaged"
-    if isinstance(error, http.client.IncompleteRead):
-        return f"{host} closed the connection in the middle of its answer"
     if isinstance(error, ConnectionError):
-        return f"{host} closed the connection without an answer"
+        return f"{host} closed the connection {'in the middle of its answer' if response else 'without an answer'}"
     if isinstance(error, OSError):
         return f"{host}: {one_line(error.strerror or str(error) or type(error).__name__)}"
     return f"{host} does not answer in HTTP"

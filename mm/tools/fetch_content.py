@@ -74,13 +74,13 @@ def _refuse_unread(context, place, before):
 
 def _save(url, way, place, before, context):
     cancel = context.cancel
-    answer = _fetched(url, way, cancel, lambda headers: False)
+    answer = _fetched(url, way, cancel, lambda header: False)
     if not answer.whole:
         raise ToolError(TOO_LARGE % (addresses.shown(answer.url), size(way.limits.size)))
     files.unchanged(NAME, place, before)
     files.replace(NAME, place, answer.body)
     context.seen.saw_lines(place.real, files.digest(answer.body), (), 1)  # the model has seen nothing of it
-    saved = SAVED % (place.given, size(len(answer.body)), _type(answer.headers) or _NO_TYPE)
+    saved = SAVED % (place.given, size(len(answer.body)), _type(answer.header) or _NO_TYPE)
     return Result(saved)
 
 
@@ -107,7 +107,7 @@ def _fetched(url, way, cancel, unwanted):
     if answer.status < 300:
         return answer
     refused = REFUSED % (answer.status, addresses.shown(url))
-    if not _is_other(answer.headers):
+    if not _is_other(answer.header):
         words = " ".join(_decoded(answer, cancel)[1].split())[:REFUSAL_SHOWN]
         refused += "\n" + words if words else ""
     raise ToolError(refused)
@@ -115,13 +115,13 @@ def _fetched(url, way, cancel, unwanted):
 
 def _text(answer, context, cancel):
     """(title or "", text, a note or None, whether it is a page). Raises ToolError for what is no text."""
-    if _is_other(answer.headers) or b"\0" in answer.body[:files.BINARY_PROBE] and not answer.body.startswith((b"\xff\xfe", b"\xfe\xff")):
-        length = answer.headers.get("Content-Length") or ""
+    if _is_other(answer.header) or b"\0" in answer.body[:files.BINARY_PROBE] and not answer.body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        length = answer.header("Content-Length")
         known = len(answer.body) if answer.whole else int(length) if _LENGTH.fullmatch(length) else None
-        kind = _type(answer.headers) or _NO_TYPE
+        kind = _type(answer.header) or _NO_TYPE
         raise ToolError(OTHER_TYPE % (kind if known is None else f"{kind}, {size(known)}"))
     title, text, note, is_page = _decoded(answer, cancel)
-    if _type(answer.headers).endswith("json"):
+    if _type(answer.header).endswith("json"):
         text = _indented(text, context.shown_limit(SHOWN))
     return title, text, note, is_page
 
@@ -129,9 +129,9 @@ def _text(answer, context, cancel):
 def _decoded(answer, cancel):
     from mm.tools import charset, page  # saving needs neither
 
-    kind = _type(answer.headers)
+    kind = _type(answer.header)
     is_page = kind in _HTML or not kind and answer.body[:1000].lstrip().lower().startswith((b"<!doctype html", b"<html"))
-    text = charset.decode(answer.body, _charset(answer.headers), is_page or kind.endswith("xml"),
+    text = charset.decode(answer.body, _charset(answer.header), is_page or kind.endswith("xml"),
                           answer.whole)
     if is_page:
         found = page.read(text, answer.url, cancel.check)
@@ -150,18 +150,18 @@ def _indented(text, limit):
     return indented if len(indented) <= limit else text
 
 
-def _type(headers):
+def _type(header):
     """The media type, in small letters; "" where there is none."""
-    return one_line(clean_terminal((headers.get("Content-Type") or "").partition(";")[0])).lower()
+    return one_line(clean_terminal(header("Content-Type").partition(";")[0])).lower()
 
 
-def _charset(headers):
+def _charset(header):
     """What the Content-Type names as the encoding, "" where it names none. The library's own reader of parameters raises."""
-    found = _CHARSET.search(headers.get("Content-Type") or "")
+    found = _CHARSET.search(header("Content-Type"))
     return found.group(1) if found else ""
 
 
-def _is_other(headers):
+def _is_other(header):
     """Whether the body is of a type that cannot be shown as text."""
-    kind = _type(headers)
+    kind = _type(header)
     return bool(kind) and not (kind.startswith("text/") or kind in _HTML + _JSON + _TEXT or kind.endswith(_TEXT_ENDS))

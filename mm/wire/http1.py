@@ -28,8 +28,9 @@ class Cut(ConnectionError):
 def request(method: str, host: str, target: str, headers: dict, body: bytes | None) -> bytes:
     """The bytes of a request. `host` is the Host header. The caller has checked that no value has a line end.
     """
-    lines = ["%s %s HTTP/1.1" % (method, target), "Host: " + host, "Accept-Encoding: identity",
-             "Connection: close"]
+    lines = ["%s %s HTTP/1.1" % (method, target), "Host: " + host, "Connection: close"]
+    if "Accept-Encoding" not in headers:
+        lines.append("Accept-Encoding: identity")
     if body is not None:
         lines.append("Content-Length: %d" % len(body))
     lines += ["%s: %s" % pair for pair in headers.items()]

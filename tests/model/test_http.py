@@ -16,6 +16,7 @@ from unittest import mock
 from mm.cancel import Cancel, Cancelled
 from mm.model import http
 from mm.model.chat import ModelError
+from mm.wire import cancellable_socket
 from tests import support
 from tests.fakes.model_server import ModelServer, Silent
 from tests.model import streams
@@ -276,8 +277,8 @@ class Tls(unittest.TestCase):
         cls.context.load_cert_chain(cls.certificate, key)
 
     def setUp(self):
-        self.addCleanup(http._tls_context.cache_clear)
-        http._tls_context.cache_clear()
+        self.addCleanup(cancellable_socket.tls_context.cache_clear)
+        cancellable_socket.tls_context.cache_clear()
 
     def trusted(self):
         return mock.patch.dict(os.environ, {"SSL_CERT_FILE": self.certificate})
