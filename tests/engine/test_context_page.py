@@ -44,7 +44,7 @@ class ThePage(unittest.TestCase):
                 "cut to {:,} characters".format(compaction.MESSAGE_SHOWN),
                 "At most %d words (a word for %d tokens" % (compaction.SUMMARY_WORDS, summary.WINDOW_A_WORD),
                 "at most %d %% of the tokens" % (100 * compaction.SHRUNK), "after two failed attempts",
-                "aiming at %d %% of" % (100 * summary.AFTER_REFUSAL), "{:,} tokens where".format(compact.SUSPICIOUS_TOKENS)):
+                "aiming at %d %% of" % (100 * summary.AFTER_REFUSAL), "{:,} tokens if".format(compact.SUSPICIOUS_TOKENS)):
             with self.subTest(sentence):
                 self.assertIn(sentence, self.page)
         self.assertEqual((compact.FAILURES, compact.SUSPICIOUS), (2, 0.5))

@@ -1,14 +1,12 @@
-"""The loop detectors: what is a loop and, above all, what is none."""
+"""The loop detectors: what is a loop and, above all, what is not."""
 
 from __future__ import annotations
 
 import random
-import re
 import time
 import unittest
 
-from mm.engine import loops
-from mm.engine.second_tries import REPEATED_TEXT
+from mm.engine import loops, second_tries
 from mm.engine.loops import CallLoops, TextLoops
 
 
@@ -202,10 +200,13 @@ class ThePage(unittest.TestCase):
 
         with open(PROJECT + "/docs/loops.md", encoding="utf-8") as file:
             page = file.read()
-        for text in (loops.NUDGE % 3, loops.NOT_RUN % 4, loops.STOPPED % "<tool>", REPEATED_TEXT.note,
-                     REPEATED_TEXT.end, loops.LOG_LINE % "<title>"):
+        tries = [row for row in vars(second_tries).values() if type(row) is second_tries.SecondTry]
+        rows = [row for row in tries if row is not second_tries.REFUSED_AS_TOO_LONG]
+        self.assertEqual(len(tries), 8)
+        for text in (loops.NUDGE % 3, loops.NOT_RUN % 4, loops.STOPPED % "<tool>", loops.LOG_LINE % "<title>",
+                     *(text for row in rows for text in (row.note, row.end) if text)):
             self.assertIn("`%s`" % text, page)
-        self.assertTrue(re.search(r"%g s or more.*counts a quarter" % loops.WAIT, page))
+        self.assertRegex(page, "%g s or more.*counts a quarter" % loops.WAIT)
 
 
 if __name__ == "__main__":
