@@ -1,8 +1,9 @@
 """Cancel: the one way anything in mm is interrupted.
 
-A Cancel is made when a prompt arrives and is gone when it is answered. Whoever waits for something slow (a model's
-bytes, a command, a dialog, a place in the queue) registers a callback that ends that wait; `cancel()` runs the callbacks
-in the thread that cancels. A callback must not block: it sets an event, shuts a socket or signals a process group.
+A Cancel is made when a prompt arrives and lives until the prompt is answered. Whatever waits for something
+slow (a model's bytes, a command, a dialog, a place in the queue) registers a callback that ends that wait;
+`cancel()` runs the callbacks on the thread that cancels. A callback must not block: it sets an event, shuts a
+socket or signals a process group.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import time
 
 
 class Cancelled(Exception):
-    """The turn was cancelled; ends it wherever it was."""
+    """The turn was cancelled; ends it wherever it is."""
 
 
 class Cancel:
-    """An event with callbacks. Thread-safe; `cancel()` may be called any number of times, the first one counts."""
+    """An event with callbacks. Thread-safe; only the first call of `cancel()` counts."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -35,14 +36,14 @@ class Cancel:
             callback()
 
     def check(self) -> None:
-        """Raises Cancelled when cancel() has been called."""
+        """Raises Cancelled if cancel() has been called."""
         if self._cancelled:
             raise Cancelled()
 
     def on_cancel(self, callback) -> _Registration:
-        """Runs `callback()` once when cancelled, at once if that has happened already.
+        """Runs `callback()` once on the cancel, or immediately if it has already happened.
 
-        Returns a context manager; leaving it forgets the callback (a callback that is already running is not waited for).
+        Returns a context manager. Leaving it forgets the callback, but does not wait for one that is running.
         """
         registration = _Registration(self)
         with self._lock:
@@ -55,7 +56,8 @@ class Cancel:
     def wait(self, event: threading.Event, timeout: float | None = None) -> bool:
         """Waits for `event`, for `timeout` seconds, or for the cancel, which raises Cancelled.
 
-        Returns whether the event was set. The cancel sets the event too: it must belong to this wait alone.
+        Returns whether the event was set. The event must belong to this wait alone, because the cancel sets
+        it too.
         """
         with self.on_cancel(event.set):
             happened = event.wait(timeout)
@@ -63,7 +65,7 @@ class Cancel:
         return happened
 
     def sleep(self, seconds: float) -> None:
-        """Waits so long, unless the cancel comes, which raises Cancelled."""
+        """Waits that long. Raises Cancelled as soon as the cancel comes."""
         self.wait(threading.Event(), seconds)
 
     def _forget(self, registration: _Registration) -> None:
@@ -72,7 +74,7 @@ class Cancel:
 
 
 class Deadline:
-    """A moment that is so many seconds away."""
+    """The moment that is `seconds` from now."""
 
     __slots__ = ("_at",)
 
@@ -80,12 +82,12 @@ class Deadline:
         self._at = time.monotonic() + seconds
 
     def left(self) -> float:
-        """The seconds until then; 0 or less when it is over."""
+        """The seconds until that moment; 0 or less once it has passed."""
         return self._at - time.monotonic()
 
 
 class _Registration:
-    """A callback's place in a Cancel, given up by leaving the `with` block or by `forget()`."""
+    """A callback in a Cancel; leaving the `with` block or `forget()` removes it."""
 
     __slots__ = ("_cancel",)
 

@@ -12,7 +12,7 @@ CONTEXT = 3
 
 
 def capped(diff: Diff) -> Diff:
-    """The diff itself or, where a side is too large, its changed region: the same lines on both sides, cut with a `…`."""
+    """The diff itself or, if a side is too large, its changed region: the same lines of both sides."""
     old, new = diff.old, diff.new
     if max(encoded_size(new), encoded_size(old or "")) > SIDE_LIMIT:
         old, new = changed_region(old, new)
@@ -20,7 +20,7 @@ def capped(diff: Diff) -> Diff:
 
 
 def changed_region(old: str | None, new: str) -> tuple:
-    """(old, new) of the lines that differ, with a little context, each side cut at SIDE_LIMIT; old may be None."""
+    """(old, new) of the lines that differ with some context, each side cut at SIDE_LIMIT; old may be None."""
     if old is None:
         return None, _cut(new)
     before, after = old.splitlines(True), new.splitlines(True)
@@ -36,7 +36,7 @@ def changed_region(old: str | None, new: str) -> tuple:
 
 
 def _cut(text: str) -> str:
-    """The beginning of the text that fits, with `…` behind it."""
+    """As much of the text's beginning as fits, followed by `…`."""
     if encoded_size(text) <= SIDE_LIMIT:
         return text
     keep = min(len(text), SIDE_LIMIT)

@@ -1,11 +1,11 @@
-"""stderr that never blocks: lines are queued here and one daemon thread writes them.
+"""Lines for stderr that never block: they are queued, and one daemon thread writes them.
 
-A client may hand mm a stderr that it never reads; the pipe is full after 64 KiB, and whoever writes then waits for ever.
-So nobody but the writer thread touches descriptor 2. The queue is bounded: what does not fit is dropped and counted, and
-the count is written where the lost lines would have stood, as soon as there is room again.
+A client may give mm a stderr that it never reads. The pipe is full after 64 KiB, and a write then waits for
+ever, so only the writer thread touches descriptor 2. The queue is bounded: lines that do not fit are dropped,
+and their number is written in their place as soon as there is room again.
 
-The lock is re-entrant, because a signal handler may log on a thread that is just logging. It is held for moments, never
-while writing.
+The lock is re-entrant because a signal handler may log on a thread that is logging. It is held for moments,
+never during a write.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ import collections
 import os
 import threading
 
-# Bytes that wait at most, those being written included. Twenty times what a talkative session logs.
+# The most bytes in the queue, including those being written: twenty times what a talkative session logs.
 LIMIT = 256 * 1024
 
-# A longer line is cut: one line must not fill the queue.
+# A longer line is cut, so that one line cannot fill the queue.
 LONGEST_LINE = 8192
 
-# The writer hands over about this much at a time, so that room comes back in steps when the reader is slow.
+# The bytes that the writer hands over at a time, so that room is freed in steps if the reader is slow.
 BATCH = 16 * 1024
 
-# Told every line too, on the thread that logs it: None or a function of the text.
+# A function that also receives every line, on the thread that logs it; or None.
 tap = None
-# A front end that owns the terminal writes the lines itself: None or a function of the text and its style.
+# A function of (text, style) that writes the lines in place of the queue, for a front end that owns the
+# terminal; or None.
 sink = None
 
 
@@ -91,21 +92,22 @@ class _Stderr:
             try:
                 rest = rest[os.write(self._descriptor, rest):]
             except BlockingIOError:
-                # Whoever started mm shares this descriptor with it and made it non-blocking.
+                # The program that started mm shares this descriptor and has made it non-blocking.
                 import select
 
                 select.select([], [self._descriptor], [])
             except OSError:
-                return  # nobody will ever read it
+                return  # nobody will read it
 
 
 _stderr = _Stderr(2)
 
 
 def line(text: str, style: str = "") -> None:
-    """Queues one line for stderr, from any thread; never blocks. Line ends in it become spaces, control sequences are left out.
+    """Queues one line for stderr, from any thread; never blocks. Line ends become spaces; control sequences
+    are removed.
 
-    `style`: the parameters of the terminal's colours for the whole line, such as "1" for bold.
+    `style` is the parameter of the terminal's escape sequence for the whole line, such as "1" for bold.
     """
     text = " ".join(text.splitlines())
     if not text.isprintable():
@@ -123,12 +125,12 @@ def line(text: str, style: str = "") -> None:
 
 
 def flush(timeout: float) -> None:
-    """Waits until all lines are written, at most `timeout` seconds."""
+    """Waits until all lines are written, but at most `timeout` seconds."""
     _stderr.flush(timeout)
 
 
 def traceback() -> None:
-    """Logs the exception being handled with its traceback: for bugs, nothing else."""
+    """Logs the exception being handled with its traceback. For bugs only."""
     import traceback as formatter
 
     for text in formatter.format_exc().splitlines():

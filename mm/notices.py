@@ -1,4 +1,4 @@
-"""What a session has to say to its user outside of the answer: what waits for trust, was left out or was not sent."""
+"""What a session tells its user beside the answers: what waits for trust, was left out or was not sent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 
 class Notices:
-    """Lines from anywhere in mm for the front end, which takes them after the first answer. Thread-safe."""
+    """Lines from anywhere in mm for the front end, which shows them after the first answer. Thread-safe."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -14,14 +14,14 @@ class Notices:
         self._waiting = []
 
     def add(self, line: str) -> None:
-        """Leaves a line to be said; one that was added before is said no more in this session."""
+        """Leaves a line for the front end. A line that this session has added before is ignored."""
         with self._lock:
             if line not in self._added:
                 self._added.add(line)
                 self._waiting.append(line)
 
     def take(self) -> list:
-        """The lines since the last time."""
+        """Returns the lines that were added since the last call."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
         return waiting

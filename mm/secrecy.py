@@ -1,7 +1,8 @@
-"""What is secret, and texts, JSON values and streams without it: the one list for `$MM_TRACE` and `--record`. Pure.
+"""What is secret, and how texts, JSON values and streams are written without it. Pure.
 
-A model streams its words in pieces, and a key may be cut anywhere. `Pieces` therefore holds a piece back as long as the text so
-far may end with the beginning of something known, and joins the pieces that a known text crosses.
+`$MM_TRACE` and `--record` share this one list. A model streams its words in pieces, and a key may be cut
+anywhere: `Pieces` holds a piece back while the text so far may end with the beginning of a known text, and
+joins the pieces that a known text crosses.
 """
 
 from __future__ import annotations
@@ -9,41 +10,47 @@ from __future__ import annotations
 import re
 
 MASKED = "[masked]"
-# Shorter values are words, such as "true" or "none", which would be masked wherever they occur.
+# Shorter values are words such as "true" or "none", which would be masked wherever they occur.
 SHORTEST_SECRET = 6
 
-# Names, of variables, keys and headers, whose values are secret.
+# The names of variables, keys and headers whose values are secret.
 SECRET_NAME = re.compile(
-    r"api_?-?key|access_?-?key|private_?-?key|token|secret|passw|passphrase|credential|authorization|cookie", re.IGNORECASE)
-# Names, of variables only: for a key of a JSON object they are harmless.
+    r"api_?-?key|access_?-?key|private_?-?key|token|secret|passw|passphrase|credential|authorization|cookie",
+    re.IGNORECASE)
+# The same for variables only: as keys of a JSON object these names are harmless.
 _SECRET_VARIABLE = re.compile(r"(?:^|_)(?:key|auth|pwd|pat)$", re.IGNORECASE)
 # These hold folders.
 _NO_SECRETS = ("PWD", "OLDPWD")
 
-# What is a secret wherever it stands.
+# What shows by itself that it is a secret.
 _TELLTALE = re.compile(
-    r"(?<=bearer )[\w.~+/=-]{8,}|\bsk-[\w-]{16,}|\bgh[opsu]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bhf_\w{20,}"
-    r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bxox[abprs]-[\w-]{10,}|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]+"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", re.IGNORECASE | re.DOTALL)
+    r"(?<=bearer )[\w.~+/=-]{8,}|\bsk-[\w-]{16,}|\bgh[opsu]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}"
+    r"|\bhf_\w{20,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bxox[abprs]-[\w-]{10,}"
+    r"|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]+"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
+    re.IGNORECASE | re.DOTALL)
 
-# mm's own secrets: no program that it starts needs them, and no output should show them.
+# mm's own secrets: the programs that it starts do not need them, and no output should show them.
 _OWN = ("MM_API_KEY",)
 
 
 def without_own(environ) -> dict:
-    """The environment for the programs that mm starts for others."""
+    """The environment for the programs that mm starts, without mm's own secrets."""
     return {name: value for name, value in environ.items() if name not in _OWN}
 
 
 def secrets_of(environ) -> list:
-    """The values of the variables that look secret."""
+    """The values of the variables whose names look secret."""
     return [value for name, value in environ.items()
             if name not in _NO_SECRETS and (SECRET_NAME.search(name) or _SECRET_VARIABLE.search(name))]
 
 
 def all_secrets(config, environ) -> list:
-    """The texts that no trace and no recording may hold: the secrets of the environment, and those of the configuration, which are
-    the key, the headers, and what the programs of its entries are given under secret names. `config` may be None."""
+    """The texts that no trace and no recording may hold.
+
+    They are the secrets of the environment, and from the configuration (which may be None) the key, the
+    headers and the secret variables of the programs in it.
+    """
     found = secrets_of(environ)
     if config is not None:
         found += [config.model_api_key, *(config.model_headers or {}).values()]
@@ -53,8 +60,11 @@ def all_secrets(config, environ) -> list:
 
 
 def mask_servers(message) -> list:
-    """Masks the values of the variables and headers that a client's `session/new` or `session/load` gives its MCP servers, in place;
-    returns what they were."""
+    """Masks, in place, the variables and headers that a client gives MCP servers in `session/new` or
+    `session/load`.
+
+    Returns the values that were masked.
+    """
     params = message.get("params") if isinstance(message, dict) else None
     servers = params.get("mcpServers") if isinstance(params, dict) else None
     found = []
@@ -69,15 +79,19 @@ def mask_servers(message) -> list:
 
 
 def mask(value, text, masked=MASKED):
-    """A JSON value with `text(each)` for its texts, and `masked` for those under a name that looks secret: `{"apiKey": text}`, and
-    `{"name": "API_KEY", "value": text}` as editors write variables and headers."""
+    """A JSON value with `text(each)` for its texts, and `masked` for those under a name that looks secret.
+
+    Such a text stands in `{"apiKey": text}`, or in `{"name": "API_KEY", "value": text}` as editors write
+    variables and headers.
+    """
     if isinstance(value, str):
         return text(value)
     if isinstance(value, list):
         return [mask(each, text, masked) for each in value]
     if not isinstance(value, dict):
         return value
-    shown = {key: masked if isinstance(each, str) and each and SECRET_NAME.search(key) else mask(each, text, masked)
+    shown = {key: masked if isinstance(each, str) and each and SECRET_NAME.search(key)
+             else mask(each, text, masked)
              for key, each in value.items()}
     name, given = value.get("name"), value.get("value")
     if isinstance(name, str) and isinstance(given, str) and given and SECRET_NAME.search(name):
@@ -86,26 +100,26 @@ def mask(value, text, masked=MASKED):
 
 
 class Known:
-    """Texts that must not be written as they are, and what is written instead; secrets among them are masked."""
+    """Texts that must not be written as they are, and what is written in their place; secrets are masked."""
 
     def __init__(self, secrets=()):
-        self._instead = {}  # text -> what is written for it, None for a secret
-        self._pattern = None  # of the texts; made anew when one is added
+        self._instead = {}  # text -> what is written in its place, None for a secret
+        self._pattern = None  # matches the texts; made again after one is added
         for secret in secrets:
             self.add(secret)
 
     def add(self, text, instead=None) -> None:
-        """`instead` is written for `text`, which ends with a word then; None: it is a secret, unless it is too short for one."""
+        """Adds a text: with `instead` one that ends with its word, else a secret, unless it is too short."""
         if isinstance(text, str) and (instead is not None or len(text) >= SHORTEST_SECRET):
             self._instead.setdefault(text, instead)
             self._pattern = None
 
     def hidden(self, text: str, masked: str = MASKED) -> str:
-        """`text` without what is known, and without what shows by itself that it is a secret."""
+        """`text` without the known texts, and without what shows by itself that it is a secret."""
         if len(text) < SHORTEST_SECRET and not any(known in text for known in self._instead):
             return text  # nearly all pieces of a stream
         instead = self._instead
-        text = self._regex().sub(lambda found: masked if instead[found.group()] is None else instead[found.group()], text)
+        text = self._regex().sub(lambda found: instead[found.group()] or masked, text)
         return _TELLTALE.sub(masked, text)
 
     def may_go_on(self, text: str) -> bool:
@@ -124,22 +138,26 @@ class Known:
         for piece in pieces:
             end += len(piece)
             ends.add(end)
-        return any(found.start() < edge < found.end() for found in self._regex().finditer("".join(pieces)) for edge in ends)
+        whole = "".join(pieces)
+        return any(found.start() < edge < found.end() for found in self._regex().finditer(whole)
+                   for edge in ends)
 
     def _regex(self):
         if self._pattern is None:
             longest_first = sorted(self._instead, key=len, reverse=True)
-            # A folder ends at the end of a name: /home/ann is no part of /home/anna.
-            parts = [re.escape(known) + ("" if self._instead[known] is None else r"(?![\w-])") for known in longest_first]
+            # A folder ends where its name ends: /home/ann is not in /home/anna.
+            parts = [re.escape(known) + ("" if self._instead[known] is None else r"(?![\w-])")
+                     for known in longest_first]
             self._pattern = re.compile("|".join(parts) or r"(?!)")
         return self._pattern
 
 
 class Pieces:
-    """A text that comes in pieces, each with a line that it belongs to.
+    """A text that comes in pieces; each piece belongs to a line.
 
-    `write(line, text)` is given every line with its piece, in order, as soon as no known text can go on after it; the pieces that a
-    known text crosses come as one, with the first of their lines, and the others come with "".
+    `write(line, text)` gets every line with its piece, in order, as soon as no known text can continue after
+    it. The pieces that a known text crosses are written as one, with the first of their lines; the other
+    lines get "".
     """
 
     def __init__(self, known: Known, write):
@@ -148,7 +166,7 @@ class Pieces:
         self._held = []
 
     def add(self, key, line, text: str) -> None:
-        """`key` says which text the piece belongs to: with another one the former text is over."""
+        """`key` names the text that the piece belongs to: a new key ends the text before it."""
         if key != self._key:
             self.flush()
             self._key = key

@@ -1,9 +1,9 @@
-"""Text for people and models: cleaned of terminal control, made visible, cut to a limit, fenced. Pure.
+"""Text for people and models: cleaned of control sequences, made visible, cut to a limit, fenced. Pure.
 
-    clean             for all that goes to an editor, a terminal or stderr: no control sequences
+    clean             for all text that goes to an editor, a terminal or stderr: no control sequences
     Cleaner           the same for a text that streams
-    clean_terminal    for the output of programs: also what a terminal does with `\\r`
-    visible           for all that a person decides on: nothing in it is hidden, moved or out of sight
+    clean_terminal    for the output of programs: also does what a terminal does with `\\r`
+    visible           for all text that a person decides on: nothing in it is hidden, moved or out of sight
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ LINE_LIMIT = 2000
 # How much of a command or a path a title shows.
 TITLE_LIMIT = 120
 
-# What a dialog shows of a text at most: characters, and bytes of JSON.
+# The most that a dialog shows of a text: characters, and bytes of JSON.
 DIALOG_CHARACTERS, DIALOG_BYTES = 16_000, 24 * 1024
 
-# Escape sequences as ECMA-48 writes them. None of them spans a line here, so that cleaning keeps the number of lines
-# and an unfinished one cannot swallow what follows.
+# Escape sequences as ECMA-48 defines them. Here none of them spans lines, so that cleaning keeps the number
+# of lines and an unfinished sequence cannot swallow the text after it.
 _ESCAPES = re.compile(
     r"""\x1b (?:
         \[ [0-?]* [ -/]* [@-~]?                          # CSI: colours, cursor
@@ -32,20 +32,22 @@ _ESCAPES = re.compile(
     )""",
     re.VERBOSE,
 )
-# The beginning of an escape sequence at the end of a text.
+# An escape sequence that a text begins but does not end.
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]*\x1b?|[PX^_][^\x1b\n]*\x1b?|[ -/]*)?\Z")
-# A longer beginning of one is no sequence that any program sends.
+# No program sends a longer one.
 _LONGEST_ESCAPE = 4096
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _UNCLEAN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
-# What a person cannot see, or what shows the text after it in another place: controls, soft hyphens, fillers, zero-width and
-# bidirectional characters, line and paragraph separators, invisible operators, the BOM, annotations, tags, lone surrogates.
+# What a person cannot see, or what moves the text after it: control characters, soft hyphens, fillers,
+# zero-width and bidirectional characters, line and paragraph separators, invisible operators, the BOM,
+# annotations, tags, lone surrogates.
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]")
-# The longest run of blanks, of empty lines and of combining marks that is shown as it is.
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]")
+# The longest runs of blanks, of empty lines and of combining marks that are shown unchanged.
 MOST_BLANKS, MOST_EMPTY_LINES, MOST_MARKS = 80, 10, 8
 _BLANKS = re.compile("[ \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]{%d,}" % (MOST_BLANKS + 1))
 _EMPTY_LINES = re.compile("\n(?:[ \t]*\n){%d,}" % (MOST_EMPTY_LINES + 1))
@@ -64,7 +66,7 @@ def clean(text: str) -> str:
 
 
 class Cleaner:
-    """A text that comes in pieces, cleaned: a sequence that one piece begins and the next one ends is found too."""
+    """Cleans a text that comes in pieces, even if a sequence is split between two of them."""
 
     __slots__ = ("_held",)
 
@@ -72,7 +74,7 @@ class Cleaner:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """What can be shown of the text so far and has not been returned yet."""
+        """Returns the part of the text so far that can be shown and has not been returned yet."""
         if not self._held and (piece.isprintable() or not _UNCLEAN.search(piece)):
             return piece  # nearly all pieces
         text, self._held = self._held + piece, ""
@@ -82,14 +84,15 @@ class Cleaner:
         return clean(text)
 
     def rest(self) -> str:
-        """The text is over: what was held back of it."""
+        """The text is over: returns the part that was held back."""
         held, self._held = self._held, ""
         return clean(held)
 
 
 def visible(text: str) -> str:
-    """`text` with `\\u202e` and the like for each character that cannot be seen, and a mark such as `[960 blanks]` for what would
-    push the rest out of sight: a long run of blanks, of empty lines or of combining marks."""
+    """`text` with an escape such as `\\u202e` for each character that cannot be seen, and a mark such as
+    `[960 blanks]` for what would push the rest out of sight: a long run of blanks, of empty lines or of
+    combining marks."""
     text = _UNSEEN.sub(_escaped, text)
     text = _BLANKS.sub(lambda run: "[%d blanks]" % len(run.group()), text)
     text = _EMPTY_LINES.sub(lambda run: "\n[%d empty lines]\n" % (run.group().count("\n") - 1), text)
@@ -97,7 +100,7 @@ def visible(text: str) -> str:
 
 
 def shown_whole(text: str) -> bool:
-    """Whether a dialog shows all of `text`, visible: what a person allows may have no part that was left out."""
+    """Whether a dialog shows all of `text` once it is visible: a person must not allow what was left out."""
     text = visible(text)
     return len(text) <= DIALOG_CHARACTERS and encoded_size(text) <= DIALOG_BYTES
 
@@ -112,14 +115,15 @@ def _marks_folded(found) -> str:
     import unicodedata
 
     shown = []
-    for is_mark, run in itertools.groupby(found.group(), lambda each: unicodedata.category(each) in ("Mn", "Me")):
+    for is_mark, run in itertools.groupby(found.group(),
+                                          lambda each: unicodedata.category(each) in ("Mn", "Me")):
         run = "".join(run)
         shown.append("[%d combining marks]" % len(run) if is_mark and len(run) > MOST_MARKS else run)
     return "".join(shown)
 
 
 def clean_terminal(text: str) -> str:
-    """What a terminal would have left on the screen, roughly: no escapes, of a line with bare `\\r` only the end."""
+    """Roughly what a terminal leaves on the screen: no escapes; of a line with bare `\\r`, only the end."""
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
     if "\r" in text:
@@ -129,17 +133,17 @@ def clean_terminal(text: str) -> str:
 
 
 def replace_surrogates(text: str) -> str:
-    """`text` with U+FFFD for each lone surrogate, which no encoding can hold."""
+    """`text` with U+FFFD in place of each lone surrogate, which no encoding can hold."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def cut_line(line: str, limit: int = LINE_LIMIT) -> str:
-    """The beginning of a long line, and how much is missing."""
+    """The beginning of a long line, and how many characters are missing."""
     return line if len(line) <= limit else f"{line[:limit]}… [+{len(line) - limit} chars]"
 
 
 def cut_middle(line: str, limit: int = LINE_LIMIT) -> str:
-    """Both ends of a long line, and how much is missing between them."""
+    """Both ends of a long line, and how many characters are missing between them."""
     if len(line) <= limit:
         return line
     head, tail = limit // 2, limit - limit // 2
@@ -147,10 +151,10 @@ def cut_middle(line: str, limit: int = LINE_LIMIT) -> str:
 
 
 def head_and_tail(text: str, max_chars: int, max_lines: int, end: str | None = None) -> tuple:
-    """A third of the limits for the beginning, two thirds for the end, in whole lines, the long ones cut in the middle.
+    """A third of the limits for the beginning, two thirds for the end, in whole lines, long ones shortened.
 
-    Returns (head, tail), two lists of lines; all lines are in `head` when they fit. Where not all of a text is at hand,
-    `text` is its beginning and `end` its end; then there is always something left out between them.
+    Returns (head, tail), two lists of lines; if all lines fit, they are in `head`. A caller that does not
+    have the whole text gives its beginning and its `end`; something is then always left out between them.
     """
     line_limit = min(LINE_LIMIT, max_chars // 3)
     lines = [cut_middle(line, line_limit) for line in text.split("\n")]
@@ -179,23 +183,24 @@ def fence(text: str) -> str:
     return f"{ticks}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{ticks}"
 
 
-# What Markdown shows by fetching it: images, and the elements of HTML that load something.
+# What a reader of Markdown fetches: images, and the HTML elements that load something.
 _EMBEDDED = re.compile(
-    r"!(?=\[)|<(?=(?:img|image|picture|video|audio|source|svg|iframe|object|embed|link|style|script)\b)", re.IGNORECASE)
+    r"!(?=\[)|<(?=(?:img|image|picture|video|audio|source|svg|iframe|object|embed|link|style|script)\b)",
+    re.IGNORECASE)
 
 
 def without_images(text: str) -> str:
-    """Markdown of others without all that an editor would load: a picture's address tells its server who reads."""
+    """Foreign Markdown without what an editor would load: a picture's server would learn who reads it."""
     return _EMBEDDED.sub(lambda found: "!\\" if found[0] == "!" else "&lt;", text)
 
 
 def literal(line: str) -> str:
-    """A line that stays what it is where Markdown is read: what may be markup in it is escaped."""
+    """A line that Markdown shows as it is: everything in it that may be markup is escaped."""
     return _MARKUP.sub(r"\\\g<0>", line)
 
 
 def one_line(text: str, limit: int = TITLE_LIMIT) -> str:
-    """The first line with something on it, visible, at most `limit` characters; `…` follows when there was more."""
+    """The first line that is not blank, visible, at most `limit` characters; `…` means there was more."""
     text = text.strip()
     first = text.split("\n", 1)[0]
     line = visible(first.replace("\t", " ").rstrip())
@@ -205,7 +210,7 @@ def one_line(text: str, limit: int = TITLE_LIMIT) -> str:
 
 
 def folded(text: str) -> str:
-    """All of the text on one line, visible, its white space folded."""
+    """The whole text on one line, visible, each run of white space as one space."""
     return visible(" ".join(text.split()))
 
 
