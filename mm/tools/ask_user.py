@@ -1,5 +1,4 @@
-"""What a call of ask_user does: puts one to four questions to the user, in one form of the front end's, and
-waits."""
+"""ask_user: puts one to four questions to the user, in one form of the front end's, and waits."""
 
 from __future__ import annotations
 

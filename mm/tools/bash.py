@@ -24,8 +24,6 @@ from mm.tools.tool import Action, Result, ToolError
 from mm.wire import child, programs
 
 NAME = "bash"
-# Seconds, as configured by default: for a command that names none; the most it can ask for.
-TIMEOUT, MAX_TIMEOUT = 120, 600
 # Bytes of the longest command. Linux takes 128 KiB in one piece, and a hook must get the whole command in a
 # variable: `MM_COMMAND=` before it, a NUL after it.
 COMMAND_LIMIT = 128 * 1024 - len("MM_COMMAND=") - 1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from itertools import islice
 
+from mm import walk
 from mm.skills import catalogue
 from mm.text import one_line
 from mm.tools.tool import SHOWN, Action, Result, ToolError
@@ -21,7 +21,6 @@ FAILED = '[read_skill: the skill "%s" cannot be read: %s]'
 
 # At most this many files are named, found among this many entries, this many levels below the skill's folder.
 FILES_NAMED, ENTRIES_LOOKED_AT, DEPTH = 30, 2000, 3
-_NOT_LISTED = ("node_modules", "__pycache__")
 
 
 def prepare(arguments, context, skills):
@@ -70,19 +69,9 @@ def _text(skill, context):
 
 
 def _files(skill):
-    """The names of the files in the skill's folder but its own, relative and sorted; one more than are named
-    at most."""
-    found, looked_at = [], 0
-    for folder, folders, names in os.walk(skill.folder):
-        beneath = os.path.relpath(folder, skill.folder)
-        depth = 0 if beneath == os.curdir else beneath.count(os.sep) + 1
-        hidden = depth == DEPTH
-        folders[:] = [] if hidden else sorted(
-            name for name in folders if not name.startswith(".") and name not in _NOT_LISTED)
-        paths = (os.path.normpath(os.path.join(beneath, name))
-                 for name in sorted(names) if not name.startswith("."))
-        found += (path for path in paths if os.path.join(skill.folder, path) != skill.path)
-        looked_at += len(folders) + len(names)
-        if looked_at > ENTRIES_LOOKED_AT or len(found) > FILES_NAMED:
-            break
-    return [one_line(path.replace(os.sep, "/"), 300) for path in islice(found, FILES_NAMED + 1)]
+    """The names of the other files in the skill's folder, relative and sorted; one more than is named at most."""
+    names = [os.path.relpath(entry.path, skill.folder).replace(os.sep, "/")
+             for entry in walk.entries(skill.folder, ENTRIES_LOOKED_AT, DEPTH)
+             if entry.path != skill.path and entry.name[:1] != "." and not entry.is_dir(follow_symlinks=False)]
+    names.sort(key=lambda name: (name.count("/"), name))
+    return [one_line(name, 300) for name in names[:FILES_NAMED + 1]]

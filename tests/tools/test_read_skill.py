@@ -55,7 +55,7 @@ class ReadSkill(ToolTest):
                      "node_modules/a.js", "scripts/__pycache__/x.pyc"):
             self.put(".mm/skills/greetings/" + name, "")
         self.assertEqual(self.read("greetings").split("\n")[-1],
-                         "[files: LICENSE, references/y.md, references/deep/er/z.md, scripts/x.py]")
+                         "[files: LICENSE, references/y.md, scripts/x.py, references/deep/er/z.md]")
 
     def test_at_most_thirty_files_are_named(self):
         for number in range(30):
