@@ -24,7 +24,7 @@ def encoded_size(value) -> int:
 
 def decoder(**more) -> json.JSONDecoder:
     """A strict decoder; `more` is as for json.JSONDecoder. Deep nesting makes its decode() raise RecursionError."""
-    return json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, parse_int=_whole, **more)
+    return json.JSONDecoder(**dict({"parse_constant": _refuse, "parse_float": finite, "parse_int": _whole}, **more))
 
 
 def read(text: str, using: json.JSONDecoder | None = None):
@@ -51,7 +51,8 @@ def _refuse(constant):
     raise ValueError("%s is not JSON" % constant)
 
 
-def _finite(digits):
+def finite(digits: str) -> float:
+    """The number. Raises ValueError if it is beyond a float's range."""
     number = float(digits)
     if number - number != 0:
         raise ValueError("a number is too large")

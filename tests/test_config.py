@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 import unittest
 
-from mm.config import config, places, schema
+from mm.config import config, config_file, places, schema
 from mm.config.config_file import MAX_BYTES
 from mm.config.entries import Agent, Hook, LanguageServer, McpServer
 from mm.errors import UserError
@@ -95,7 +96,16 @@ BROKEN = (
     ("[" * 500000, "nested too deeply"),
     ("{\"a\":" * 100000, "nested too deeply"),
     ("{\"model\": {\"temperature\": 1e999}}", "a number is too large"),
-    ("{\"model\": {\"name\": \"\\ud800\"}}", "no text"),
+    ("{\"model\": {\"name\": \"\\ud800\"}}", "model.name: got"),
+    ("{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}", "unknown key \"mcpServers\"; mm's way is {\"mcp\": {\"NAME\": {"),
+    ("{\"mcp\": {\"a\": {\"url\": \"http://h\"}}}", "unknown key \"mcp.a.url\"; mm speaks with MCP servers over stdio alone"),
+    ("{\"hooks\": {\"PreToolUse\": []}}", "unknown key \"hooks.PreToolUse\"; mm's event is \"preToolCall\": ["),
+    ("{\"permissions\": {\"allow\": []}}", "unknown key \"permissions\"; mm has \"yolo\": false"),
+    ("{\n// a comment\n\"yolo\": true}", "line 2, column 1"), ("{\n// x\n\"yolo\": true}", "; JSON has no comments"),
+    ("{\"yolo\": true /* x */}", "; JSON has no comments"), ("# x\n{}", "; JSON has no comments"),
+    ("{\"yolo\": true, }", "; JSON has no comma before a closing bracket"),
+    ("{\"skills\": {\"dirs\": [\"a\", ]}}", "; JSON has no comma before a closing bracket"),
+    ("{'yolo': true}", "; JSON wants double quotes"),
     ("{\"model\": []}", "model: got a list, allowed: an object"),
     ("{\"maxStep\": 5}", "unknown key \"maxStep\", did you mean \"maxSteps\"?; allowed: $schema, acp"),
     ("{\"model\": {\"apikey\": \"sk-secret\"}}",
@@ -367,6 +377,55 @@ class Secrets(unittest.TestCase):
             with self.subTest(name=name, value=value), self.assertRaises(UserError) as caught:
                 folders.load()
             self.assertNotIn("secret", str(caught.exception))
+
+
+def valid(value, shape) -> bool:
+    """Whether a JSON Schema admits the value, by the words that mm's schema uses; as a validator in Python does it."""
+    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
+    kind = shape.get("type")
+    if kind == "integer" and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if kind and (not isinstance(value, kinds[kind]) or kind in ("integer", "number") and isinstance(value, bool)):
+        return False
+    rules = [shape.get("const", value) is value, value in shape.get("enum", [value]), not ("not" in shape and valid(value, shape["not"])),
+             "anyOf" not in shape or any(valid(value, branch) for branch in shape["anyOf"])]
+    if isinstance(value, str):
+        rules += [shape.get("minLength", 0) <= len(value) <= shape.get("maxLength", 1 << 30), bool(re.search(shape.get("pattern", ""), value))]
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        rules += [shape.get("minimum", value) <= value <= shape.get("maximum", value)]
+    elif isinstance(value, list):
+        rules += [len(value) >= shape.get("minItems", 0), all(valid(item, shape.get("items", {})) for item in value)]
+    elif isinstance(value, dict):
+        others = shape.get("additionalProperties", {})
+        rules += [all(name in value for name in shape.get("required", ())),
+                  all(valid(name, shape.get("propertyNames", {})) for name in value)]
+        rules += [valid(item, shape["properties"][name]) if name in shape.get("properties", {}) else others is not False and valid(item, others)
+                  for name, item in value.items()]
+    return all(rules)
+
+
+class TheSchema(unittest.TestCase):
+    def test_it_and_mm_agree_in_every_corner(self):
+        """As JSON, since 1.0 and 1 are the same there."""
+        texts = ['"a"', '"a\\n"', '"\\u0000"', '"a\\u0000"', '"\\ud800"', '""', "1", "1.0", "1e0", "1.5", "0", "-0.0", "1e3", "true", "false",
+                 "null", "[]", '["a\\n"]', '["\\u0000"]', "{}", '{"a": "b"}', '{"a\\n": "b"}', '{"\\u0000": "b"}', '{"model": 1}',
+                 '{"a": {"command": "x"}}', '{"a": {"command": "x\\u0000"}}', '{"a": {"command": ["x", ""]}}', '{"a\\n": {"command": "x"}}',
+                 '{"a": {"command": "x", "args": ["\\u0000"]}}', '{"a": {"command": "x", "env": {"A": "\\u0000"}}}',
+                 '{"a": {"command": "x", "env": {"A\\n": ""}}}', '{"a": {"command": "x", "extensions": [".py\\n"]}}',
+                 '{"a": {"command": "x", "timeout": 1e300}}', '{"preToolCall": [{"command": "x", "match": "a\\n"}]}',
+                 '"http://h/v1"', '"http://h/v1\\n"', '"#"', '["bash\\n"]', '["mcp__a\\n"]', '["bash"]']
+        shape = config.config_schema()
+        for key in KEYS:
+            for text in texts:
+                *groups, last = key.name.split(".")
+                document = "".join('{"%s": ' % group for group in groups) + '{"%s": %s}' % (last, text) + "}" * len(groups)
+                with self.subTest(document):
+                    try:
+                        schema.check_document(config_file.parse(document.encode(), "f"), "f", regexes=False)
+                        taken = True
+                    except UserError:
+                        taken = False
+                    self.assertEqual(taken, valid(json.loads(document), shape))
 
 
 class Hostile(unittest.TestCase):

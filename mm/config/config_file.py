@@ -49,7 +49,7 @@ def parse(data: bytes, source: str) -> dict:
     try:
         document = json_text.read(text, _decoder)
     except json.JSONDecodeError as error:
-        raise failure(source, "line %d, column %d: %s" % (error.lineno, error.colno, error.msg)) from None
+        raise failure(source, "line %d, column %d: %s%s" % (error.lineno, error.colno, error.msg, _hint(error))) from None
     except ValueError as error:
         raise failure(source, str(error)) from None
     if not isinstance(document, dict):
@@ -57,6 +57,22 @@ def parse(data: bytes, source: str) -> dict:
     if json_text.is_deeper(document, MAX_DEPTH):
         raise failure(source, "it is nested deeper than %d levels" % MAX_DEPTH)
     return document
+
+
+def _hint(error):
+    """What other programs read and JSON does not have."""
+    before, after = error.doc[:error.pos].rstrip(), error.doc[error.pos:].lstrip()
+    if after[:2] in ("//", "/*") or after[:1] == "#":
+        return "; JSON has no comments"
+    if before[-1:] == "," and after[:1] in ("}", "]") or after[:1] == "," and after[1:].lstrip()[:1] in ("}", "]"):
+        return "; JSON has no comma before a closing bracket"
+    return "; JSON wants double quotes" if after[:1] == "'" else ""
+
+
+def _number(digits):
+    """1.0 and 1e3 are whole numbers, as they are for the JSON Schema."""
+    number = json_text.finite(digits)
+    return int(number) if number.is_integer() and abs(number) < 2 ** 53 else number
 
 
 def _object(pairs):
@@ -70,4 +86,4 @@ def _object(pairs):
     return result
 
 
-_decoder = json_text.decoder(object_pairs_hook=_object)
+_decoder = json_text.decoder(object_pairs_hook=_object, parse_float=_number)

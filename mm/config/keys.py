@@ -34,7 +34,12 @@ DAY = 86400
 MANY = 100_000_000
 
 BOOLEAN = {"type": "boolean"}
-TEXT = {"type": "string", "minLength": 1}
+# Patterns end with END, because to Python `$` also matches before a last line break. No file, program or variable can hold
+# a NUL or half of a surrogate pair.
+END = "$(?!\\n)"
+_CHARACTERS = "[^\\u0000\\ud800-\\udfff]"
+TEXT = {"type": "string", "minLength": 1, "pattern": "^" + _CHARACTERS + "+" + END}
+MAYBE_EMPTY = {"type": "string", "pattern": "^" + _CHARACTERS + "*" + END}
 
 
 def _whole(low, high):
@@ -51,21 +56,21 @@ def _texts(**more):
 
 # A value that goes into an HTTP header: visible Latin-1, spaces and tabs inside, no line break (RFC 9110, 5.5).
 HEADER_VALUE = {"type": "string", "minLength": 1, "maxLength": 8000,
-                "pattern": "^[!-~\\u00a1-\\u00ff]([\\t -~\\u00a0-\\u00ff]*[!-~\\u00a1-\\u00ff])?$",
+                "pattern": "^[!-~\\u00a1-\\u00ff]([\\t -~\\u00a0-\\u00ff]*[!-~\\u00a1-\\u00ff])?" + END,
                 "title": "text of one line in Latin-1, or \"$NAME\" to read it from the environment", "writeOnly": True}
-HEADERS = {"type": "object", "propertyNames": {"pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", "title": "a header's name"},
+HEADERS = {"type": "object", "propertyNames": {"pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+" + END, "title": "a header's name"},
            "additionalProperties": HEADER_VALUE, "writeOnly": True}
 
 _PORT = "(:([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?"
 URL = {"type": "string", "maxLength": 2000,
        "pattern": "^(?!.*/(chat/completions|models)/*$)https?://(\\[[0-9A-Fa-f:.]+\\]|[0-9A-Za-z._~-]+)" + _PORT +
-                  "(/[0-9A-Za-z._~%!$&'()*+,;=:@-]*)*$",
+                  "(/[0-9A-Za-z._~%!$&'()*+,;=:@-]*)*" + END,
        "title": "a base URL such as \"http://127.0.0.1:8080/v1\", without user name, query or fragment"}
 
-ENVIRONMENT = {"type": "object", "propertyNames": {"pattern": "^[^=]+$", "title": "a variable's name"},
-               "additionalProperties": {"type": "string", "writeOnly": True}, "writeOnly": True}
+ENVIRONMENT = {"type": "object", "propertyNames": {"pattern": "^[^=\\u0000\\ud800-\\udfff]+" + END, "title": "a variable's name"},
+               "additionalProperties": dict(MAYBE_EMPTY, writeOnly=True), "writeOnly": True}
 COMMAND = {"anyOf": [TEXT, _texts(minItems=1)], "title": "a program, or the whole command line as a list of texts"}
-ARGUMENTS = {"type": "array", "items": {"type": "string", "writeOnly": True}, "writeOnly": True}
+ARGUMENTS = {"type": "array", "items": dict(MAYBE_EMPTY, writeOnly=True), "writeOnly": True}
 
 EXTRA = {"type": "object", "writeOnly": True,
          "propertyNames": {"not": {"enum": ["model", "messages", "tools", "stream"]},
@@ -79,31 +84,31 @@ def _entry(required, **properties):
 def _hooks(event):
     properties = {"command": TEXT}
     if event in TOOL_EVENTS:
-        properties["match"] = {"type": "string", "minLength": 1, "maxLength": 1000, "format": "regex",
-                               "title": "a regular expression for whole tool names"}
+        properties["match"] = dict(TEXT, maxLength=1000, format="regex", title="a regular expression for whole tool names")
     properties["timeout"] = dict(_number(0.1, 3600), default=HOOK_TIMEOUT)
     properties["onFailure"] = {"enum": ["deny", "allow"], "default": ON_FAILURE[event]}
     return {"type": "array", "items": _entry(["command"], **properties)}
 
 
 HOOKS = {"type": "object", "properties": {event: _hooks(event) for event in EVENTS}, "additionalProperties": False}
-NAME = {"pattern": "^[A-Za-z0-9_-]{1,40}$", "title": "a name of at most 40 letters, digits, \"_\" and \"-\""}
+NAME = {"pattern": "^[A-Za-z0-9_-]{1,40}" + END, "title": "a name of at most 40 letters, digits, \"_\" and \"-\""}
 MCP = {"type": "object", "propertyNames": NAME, "additionalProperties": _entry(
     ["command"], command=COMMAND, args=ARGUMENTS, env=ENVIRONMENT, permissions={"enum": ["ask"]}, tools=_texts(),
     timeout=dict(_number(0.1, DAY), default=MCP_TIMEOUT))}
 AGENTS = {"type": "object", "propertyNames": NAME, "additionalProperties": _entry(
     ["command"], command=COMMAND, args=ARGUMENTS, env=ENVIRONMENT, cwd=TEXT, description=TEXT)}
-EXTENSION = {"type": "string", "pattern": "^\\.[^/\\\\]+$", "title": "an extension with its dot, such as \".py\""}
-LSP = {"anyOf": [{"const": False}, {"type": "object", "additionalProperties": _entry(
+EXTENSION = {"type": "string", "pattern": "^\\.[^/\\\\\\u0000\\ud800-\\udfff]+" + END, "title": "an extension with its dot, such as \".py\""}
+LSP = {"anyOf": [{"const": False}, {"type": "object", "propertyNames": {"pattern": TEXT["pattern"], "title": "a language"},
+                                   "additionalProperties": _entry(
     ["command", "extensions"], command=COMMAND,
     extensions={"type": "array", "minItems": 1, "items": EXTENSION})}],
     "title": "false, or an object with one entry a language"}
 
-TOOL_NAME = {"type": "string", "anyOf": [{"enum": list(TOOLS)}, {"pattern": "^mcp__[A-Za-z0-9_-]+$"}],
+TOOL_NAME = {"type": "string", "anyOf": [{"enum": list(TOOLS)}, {"pattern": "^mcp__[A-Za-z0-9_-]+" + END}],
              "title": "a tool of mm (" + ", ".join(TOOLS) + ") or mcp__<server>__<tool>"}
 # One line without control characters: these texts come from the project too, and go into the system prompt.
-AGENT_NAME = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f-\\x9f]{1,64}$", "title": "one line of 1 to 64 characters"}
-AGENT_TITLE = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f-\\x9f]{0,200}$",
+AGENT_NAME = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udfff]{1,64}" + END, "title": "one line of 1 to 64 characters"}
+AGENT_TITLE = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udfff]{0,200}" + END,
                "title": "one line of at most 200 characters"}
 
 KEYS = (

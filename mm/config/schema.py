@@ -111,9 +111,6 @@ class _Check:
         raise self._wrong(value, shape, name, secret)
 
     def _text(self, value, shape, name, secret):
-        # No file, program, variable or message can hold these.
-        if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-            raise failure(self._source, "%s: holds a character that is no text" % shown(name))
         if not _matches(value, shape):
             raise self._wrong(value, shape, name, secret)
         if self._regexes and shape.get("format") == "regex":
@@ -141,9 +138,9 @@ class _Check:
 
     def _key(self, key, shape, name):
         names = shape.get("propertyNames")
-        if "\0" in key or (names and (not _matches(key, names) or key in names.get("not", {}).get("enum", ()))):
+        if names and (not _matches(key, names) or key in names.get("not", {}).get("enum", ())):
             raise failure(self._source, "%s: got the key %s, allowed: %s"
-                          % (shown(name), _got(key, False), names["title"] if names else "text"))
+                          % (shown(name), _got(key, False), names["title"]))
 
     def _wrong(self, value, shape, name, secret):
         hint = ""
@@ -153,9 +150,30 @@ class _Check:
         return failure(self._source, "%sgot %s, allowed: %s%s" % (label, _got(value, secret), allowed(shape), hint))
 
     def _unknown(self, path, group, properties):
+        known = "unknown key \"%s\"" % shown(path, 80)
+        hint = _FROM_ELSEWHERE.get(path) or (_FROM_ELSEWHERE.get("mcp.*." + path.rpartition(".")[2])
+                                             if path.startswith("mcp.") else None)
+        if hint:
+            return failure(self._source, "%s; %s" % (known, hint))
         names = sorted(properties)
-        return failure(self._source, "unknown key \"%s\"%s; allowed%s: %s" % (
-            shown(path, 80), _did_you_mean(path, group, names), " in " + shown(group) if group else "", ", ".join(names)))
+        return failure(self._source, "%s%s; allowed%s: %s" % (
+            known, _did_you_mean(path, group, names), " in " + shown(group) if group else "", ", ".join(names)))
+
+
+_SERVERS = "mm's way is {\"mcp\": {\"NAME\": {\"command\": \"…\", \"args\": […]}}} (docs/mcp.md)"
+_EVENT = "mm's event is \"%s\": [{\"command\": \"…\", \"match\": \"…\"}] (docs/hooks.md)"
+_NO_URL = "mm speaks with MCP servers over stdio alone: \"command\" starts one (docs/mcp.md)"
+_ALL_STDIO = "leave it out: every server is a program that mm starts and speaks with over stdio"
+# What people bring along from other programs' files, and mm's way.
+_FROM_ELSEWHERE = dict.fromkeys(("mcpServers", "mcp_servers", "context_servers", "mcp.servers.command"), _SERVERS)
+_FROM_ELSEWHERE.update({"mcp.*.url": _NO_URL, "mcp.*.httpUrl": _NO_URL, "mcp.*.headers": _NO_URL, "mcp.*.type": _ALL_STDIO,
+                        "mcp.*.transport": _ALL_STDIO})
+_FROM_ELSEWHERE.update(("hooks." + theirs, _EVENT % ours) for theirs, ours in (
+    ("PreToolUse", "preToolCall"), ("PostToolUse", "postToolCall"), ("UserPromptSubmit", "userPrompt"), ("Stop", "turnEnd"),
+    ("SessionStart", "sessionStart"), ("SessionEnd", "sessionEnd"), ("PreCompact", "preCompact"), ("BeforeTool", "preToolCall"),
+    ("AfterTool", "postToolCall")))
+_FROM_ELSEWHERE.update(dict.fromkeys(("permissions", "allowedTools", "disallowedTools"),
+                                     "mm has \"yolo\": false, which asks, \"tools.disabled\" and hooks (docs/configuration.md)"))
 
 
 def _is_one_value(source) -> bool:
@@ -191,15 +209,13 @@ def _matches(text, shape):
         return False
     if "pattern" not in shape:
         return True
-    found = re.match(shape["pattern"], text)
-    # "$" also matches before a last line break.
-    return found is not None and found.end() == len(text)
+    return re.search(shape["pattern"], text) is not None
 
 
 def _got(value, secret):
     """The value as an error may show it: cut, and only its type where it may be or hold a secret."""
     if value is None or isinstance(value, (bool, int, float)):
-        return json.dumps(value) if not secret else "another type"
+        return shown(json.dumps(value), 60) if not secret else "another type"
     if isinstance(value, str):
         return "text that does not fit" if secret else '"%s"' % shown(value, 60)
     return "a list" if isinstance(value, list) else "an object"
