@@ -19,12 +19,6 @@ from __future__ import annotations
 from mm.events import FAILED
 
 INTERRUPTED = "[no result: the turn was interrupted]"
-# Stands for an answer that was cut before its first word: many chat templates refuse two user messages in a
-# row.
-NOTHING_SAID = "[cut]"
-
-# The fields in which servers send reasoning and take it back. A message that names none means the first.
-REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 SUMMARY, NOTE = MADE_BY_MM = ("summary", "note")
 # What the model reads before and after a summary.

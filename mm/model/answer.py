@@ -10,6 +10,7 @@ from collections import namedtuple
 
 from mm.events import Text, Thought
 from mm.model import refusal
+from mm.model.fields import REASONING_FIELDS
 from mm.model.text_calls.openers import CALLS, HARMONY
 from mm.model.text_calls.held import Misread
 from mm.model.text_calls.reader import Reader, recovered  # noqa: F401 (Misread is part of what this room offers)
@@ -22,9 +23,6 @@ Usage = namedtuple("Usage", "input output cached thought")
 
 # The end of a complete answer: "stop", "length", "tool_calls", … as the server calls it, None where it gave no reason.
 Finish = namedtuple("Finish", "reason")
-
-# The fields in which reasoning comes; some send the same in two of them.
-REASONING = ("reasoning_content", "reasoning", "thinking")
 
 # No answer has more characters or calls: what has, has no end.
 MOST, MOST_CALLS = 32 * 1024 * 1024, 1000
@@ -47,7 +45,7 @@ class Answer:
         self.whole = False  # it came in one piece, not as a stream
         self.error = None  # what the server put into `error` instead of going on
         self.said = False  # whether there was any text or reasoning
-        self.reasoning_field = ""  # the one of REASONING that it uses
+        self.reasoning_field = ""  # the one of REASONING_FIELDS that it uses
         self._size = 0
         self._calls = []
         self._legacy = None  # the call in `function_call`, which some send beside `tool_calls` and some alone
@@ -127,7 +125,7 @@ class Answer:
                 self._pass_on(kind, "\ufffd", events)
 
     def _take_delta(self, delta: dict, events: list) -> None:
-        for field in REASONING:
+        for field in REASONING_FIELDS:
             thought = delta.get(field)
             if thought and isinstance(thought, str):
                 self.reasoning_field = self.reasoning_field or field

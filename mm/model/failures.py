@@ -11,6 +11,7 @@ import re
 from collections import namedtuple
 
 from mm.model import known_servers, refusal
+from mm.model.fields import REASONING_FIELDS
 
 # `numbers`: what the words say in figures and names: "prompt" and "window" in tokens, "model", "field". `words`: the
 # server's own, as they came.
@@ -65,7 +66,7 @@ RULES = {
 }
 
 # Fields of mm's requests that some servers do not know. A longer name that one of them begins is another field.
-_FIELDS = re.compile(r"\b(stream_options|reasoning_content|reasoning|thinking)\b")
+_FIELDS = re.compile(r"\b(%s)\b" % "|".join(("stream_options", *REASONING_FIELDS)))
 
 # How to load a model, where it is not done by the first request.
 _LOAD = {"lmstudio": "lms load %s", "llama.cpp": "restart llama-server without --no-models-autoload"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 
-from mm.model.answer import REASONING
+from mm.model.fields import NOTHING_SAID, REASONING_FIELDS
 
 # The fixes, as they are told: requests are taken ….
 NO_STREAM_OPTIONS = "without stream_options"
@@ -18,9 +18,6 @@ NO_TRAILING_ASSISTANT = "without an answer at the end"
 FLAT = "with one system message and the roles in turn"
 NO_SYSTEM = "without a system message"
 NO_TOOLS_OF = "without the tools of the MCP server "  # and its name
-
-# Stands between a tool's result and a question: templates want an answer there.
-NOTHING_SAID = "[cut]"
 
 # What mm.tools.mcp names the tools of MCP servers.
 _OF_MCP = re.compile(r"mcp__(.+?)__")
@@ -52,7 +49,7 @@ def wanted(problem, body: dict, extra: dict) -> list:
         field = problem.numbers.get("field")
         if field == "stream_options":
             return [] if field in extra else [NO_STREAM_OPTIONS]
-        return [NO_REASONING] if field in REASONING else []
+        return [NO_REASONING] if field in REASONING_FIELDS else []
     if problem.kind == "template":
         return [NO_SYSTEM] if _NO_SYSTEM_ROLE.search(str(problem)) else [FLAT, NO_SYSTEM]
     return {"trailing_assistant": [NO_TRAILING_ASSISTANT], "bad_history_arguments": [VALID_ARGUMENTS]}.get(problem.kind, [])
@@ -83,7 +80,7 @@ def mcp_server(tool: dict):
 
 
 def _without_reasoning(messages: list) -> list:
-    return [{name: value for name, value in message.items() if name not in REASONING} for message in messages]
+    return [{name: value for name, value in message.items() if name not in REASONING_FIELDS} for message in messages]
 
 
 def _with_valid_arguments(messages: list) -> list:

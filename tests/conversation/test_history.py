@@ -9,7 +9,6 @@ import unittest
 
 from mm.conversation import history
 from mm.conversation.history import INTERRUPTED, assistant_message, repaired, tool_message, user_message
-from mm.model.answer import REASONING
 
 
 def call(ref, name="bash"):
@@ -93,7 +92,6 @@ class ToWire(unittest.TestCase):
         ])
 
     def test_reasoning_goes_back_under_the_name_that_its_message_keeps(self):
-        self.assertEqual(history.REASONING_FIELDS, REASONING)
         for field, kept in (("", "reasoning_content"), ("reasoning_content", "reasoning_content"), ("reasoning", "reasoning"),
                             ("thinking", "thinking"), ("role", "reasoning_content")):
             message = assistant_message("a", "think", (), field)
