@@ -17,6 +17,7 @@ own shape exists only in what `to_wire` returns.
 from __future__ import annotations
 
 from mm.events import FAILED
+from mm.model.fields import NOTHING_SAID, REASONING_FIELDS
 
 INTERRUPTED = "[no result: the turn was interrupted]"
 

@@ -175,7 +175,7 @@ def _ways_to_start(problem):
 def _model(server, names) -> Row:
     if names and server.model not in names and server.model + ":latest" not in names:
         product = known_servers.of_key(server.product)
-        pull = "; " + product.pull % server.model if product and product.pull else ""
+        pull = "; " + known_servers.with_model(product.pull, server.model) if product and product.pull else ""
         return Row(NOTE, "model", '"%s" is not among what the server lists: %s%s' % (server.model, ", ".join(names[:9]), pull))
     return Row(OK, "model", find.among(server.model, names) + (", --model NAME takes another" if len(names) > 1 else ""))
 

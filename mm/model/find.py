@@ -308,7 +308,7 @@ def _told(sighting: Sighting) -> str | None:
 def _first_model(product) -> str:
     """How a server of this product, which has no model, gets one."""
     if product and product.pull:
-        return ": " + product.pull % known_servers.FIRST_MODEL[product.key]
+        return ": " + known_servers.with_model(product.pull, known_servers.FIRST_MODEL[product.key])
     return ": restart it with one (%s)" % product.start if product else ""
 
 

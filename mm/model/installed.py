@@ -1,4 +1,5 @@
-"""What is installed here that can serve a model, and the one command that starts it; loaded when no server was found.
+"""What is installed here that can serve a model, and the one command that starts it; loaded when no server
+was found.
 
 Looks at PATH and at the folders in which llama.cpp, LM Studio and Ollama keep their models. Starts nothing.
 """
@@ -26,14 +27,18 @@ _LEVELS, _ENTRIES = 6, 3000
 # Files that hold no model that can chat, or not its beginning.
 _NOT_A_MODEL = ("mmproj", "embed", "rerank", "-of-")
 
-_DOCKER_PLUGINS = ("/usr/libexec/docker/cli-plugins", "/usr/lib/docker/cli-plugins", "/usr/local/lib/docker/cli-plugins")
+_DOCKER_PLUGINS = ("/usr/libexec/docker/cli-plugins", "/usr/lib/docker/cli-plugins",
+                   "/usr/local/lib/docker/cli-plugins")
 
 
 def ways(environ=os.environ, folder: str = ".", platform: str = sys.platform) -> list:
-    """The Ways to start what is installed, those that have a model first; else the one Way to install something."""
+    """The Ways to start what is installed, those that have a model first; else the one Way to install
+    something.
+    """
     home = places.home(environ) or ""
     found = [way(environ, home, platform) for way in (_llama_cpp, _ollama, _lm_studio)]
-    found = [(product, has_model, way) for product, has_model, way in found if _is_there(product, folder, environ, home)]
+    found = [(product, has_model, way) for product, has_model,
+             way in found if _is_there(product, folder, environ, home)]
     rest = [product for product in known_servers.PRODUCTS if product.key in ("vllm", "mlx-lm")]
     found += [(product, False, Way("%s is installed" % product.program, product.first)) for product in rest
               if programs.find(product.program, folder, environ)]
@@ -57,7 +62,8 @@ def _llama_cpp(environ, home: str, platform: str) -> tuple:
 
 def _ollama(environ, home: str, _) -> tuple:
     kept = environ.get("OLLAMA_MODELS")
-    folders = [kept] if kept else [os.path.join(home, ".ollama", "models"), "/usr/share/ollama/.ollama/models"]
+    folders = [kept] if kept else [os.path.join(home, ".ollama", "models"),
+                                   "/usr/share/ollama/.ollama/models"]
     for folder in folders:
         models = [path for path in _files(os.path.join(folder, "manifests")) if _can_chat(path)]
         if models:
@@ -68,9 +74,10 @@ def _ollama(environ, home: str, _) -> tuple:
 
 
 def _lm_studio(environ, home: str, _) -> tuple:
-    has_model = bool(_newest(_lm_studio_folders(home)))
-    command = "lms server start" if has_model else "lms get %s && lms server start" % known_servers.FIRST_MODEL["lmstudio"]
-    return "lmstudio", has_model, Way("LM Studio %s installed" % ("and a model are" if has_model else "is"), command)
+    if _newest(_lm_studio_folders(home)):
+        return "lmstudio", True, Way("LM Studio and a model are installed", "lms server start")
+    command = "lms get %s && lms server start" % known_servers.FIRST_MODEL["lmstudio"]
+    return "lmstudio", False, Way("LM Studio is installed", command)
 
 
 def _docker(environ, folder: str, home: str, platform: str) -> list:
@@ -96,7 +103,8 @@ def _installing(environ, folder: str, platform: str) -> Way:
 
 
 def _gguf_folders(environ, home: str, platform: str) -> list:
-    caches = os.path.join(home, "Library", "Caches") if platform == "darwin" else environ.get("LOCALAPPDATA", "") \
+    caches = os.path.join(home, "Library", "Caches") if platform == "darwin" else environ.get("LOCALAPPDATA",
+                                                                                              "") \
         if platform == "win32" else environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
     hub = os.path.join(environ.get("HF_HOME") or os.path.join(home, ".cache", "huggingface"), "hub")
     return [environ.get("LLAMA_CACHE") or os.path.join(caches, "llama.cpp"), hub, *_lm_studio_folders(home)]
@@ -108,7 +116,8 @@ def _lm_studio_folders(home: str) -> list:
 
 def _newest(folders: list) -> str | None:
     """The model file that came last."""
-    files = [path for folder in folders for path in _files(folder) if path.endswith(".gguf") and _can_chat(path)]
+    files = [path for folder in folders for path in _files(folder) if path.endswith(".gguf")
+             and _can_chat(path)]
     return max(files, key=_changed) if files else None
 
 

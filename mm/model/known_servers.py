@@ -1,4 +1,4 @@
-"""The makes of model server that people run, and the commands that start and mend each of them (pure)."""
+"""The model servers that people run, how each is recognised, and the commands for each (pure)."""
 
 from __future__ import annotations
 
@@ -6,62 +6,88 @@ import re
 import urllib.parse
 from collections import namedtuple
 
-# `url`: where it listens unless told otherwise. `start`: the shortest command that starts one. `larger_window`: the command
-# that gives the model `<model>` a larger window, None where the window is the model's own. `pull`: the command that fetches
-# the model `%s`, None where the server is started with its model. `tools`: what to do where it says that tools are not
-# supported. `program`: what is looked for on the PATH, None where it is a module of some Python. `first`: the way from nothing
-# to a model that calls tools in a window for agents; None where that is not to be had.
-Product = namedtuple("Product", "key title url start larger_window pull tools program first")
+# One of them. In the commands `<model>` stands for the model's name.
+#   url            where it listens unless told otherwise
+#   start          the shortest command that starts it
+#   first          from nothing to a model that calls tools, with a window for agents; None if there is no
+# such way
+#   program        the program on PATH that shows that it is installed; None for a Python module
+#   larger_window  gives the model a larger window; None if the window is the model's own
+#   pull           fetches the model; None if the server is started with its model
+#   tools          what to do if it says that tools are not supported
+Product = namedtuple("Product", "key title url start first program larger_window pull tools")
 
-# The model that newcomers are told to take: one for tools, of a size that most machines can bear.
+# The model that newcomers are advised to take: trained for tools, of a size that most machines can run.
 FIRST_MODEL = {"ollama": "qwen3:8b", "lmstudio": "qwen/qwen3-8b", "docker": "ai/qwen3"}
 
-# The window in the commands, in tokens: what agents need, and what most machines can bear.
+# The window in the commands, in tokens: enough for an agent, and not too much for most machines.
 GOOD_WINDOW = 32768
 
 # In the order in which they are looked for.
 PRODUCTS = (
-    Product("llama.cpp", "llama.cpp", "http://127.0.0.1:8080/v1", "llama-server -hf Qwen/Qwen3-8B-GGUF",
-         "llama-server -c 32768", None, "restart llama-server with --jinja",
-         "llama-server", "llama-server -hf Qwen/Qwen3-8B-GGUF -c 32768 --jinja (fetches the model; -m FILE for one that is here)"),
-    Product("ollama", "Ollama", "http://127.0.0.1:11434/v1", "ollama serve",
-         "OLLAMA_CONTEXT_LENGTH=32768 ollama serve", "ollama pull %s", 'pick a model with "tools" in ollama show',
-         "ollama", "OLLAMA_CONTEXT_LENGTH=32768 ollama serve, and beside it ollama pull qwen3:8b"),
-    Product("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1", "lms server start",
-         "lms unload --all; lms load <model> --context-length 32768", "lms get %s",
-         "load a model that LM Studio marks as trained for tool use",
-         "lms", "lms server start; lms get qwen/qwen3-8b; lms load qwen/qwen3-8b --context-length 32768"),
-    Product("docker", "Docker Model Runner", "http://127.0.0.1:12434/engines/v1", "docker desktop enable model-runner --tcp 12434",
-         "docker model configure --context-size 32768 <model>", "docker model pull %s", "pick a model whose template knows tools",
-         "docker", "docker desktop enable model-runner --tcp 12434 (without Docker Desktop: install docker-model-plugin); docker model "
-         "pull ai/qwen3; docker model configure --context-size 32768 ai/qwen3"),
-    Product("vllm", "vLLM", "http://127.0.0.1:8000/v1", "vllm serve <model>",
-         "vllm serve <model> --max-model-len 32768", None,
-         "restart vllm serve with --enable-auto-tool-choice --tool-call-parser <parser>",
-         "vllm", "vllm serve Qwen/Qwen3-8B --enable-auto-tool-choice --tool-call-parser hermes"),
-    Product("sglang", "SGLang", "http://127.0.0.1:30000/v1", "python3 -m sglang.launch_server --model-path <model>",
-         "python3 -m sglang.launch_server --model-path <model> --context-length 32768", None,
-         "restart sglang.launch_server with --tool-call-parser <parser>",
-         None, "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --tool-call-parser qwen25"),
-    Product("mlx-lm", "mlx-lm", "http://127.0.0.1:8080/v1", "mlx_lm.server --model <model>",
-         None, None, "restart mlx_lm.server with a model whose template knows tools",
-         "mlx_lm.server", "mlx_lm.server --model mlx-community/Qwen3-8B-4bit --max-tokens 8192"),
-    Product("llama-cpp-python", "llama-cpp-python", "http://127.0.0.1:8000/v1", "python3 -m llama_cpp.server --model <file>.gguf",
-         "python3 -m llama_cpp.server --n_ctx 32768", None, "use llama-server: llama_cpp.server streams no tool calls",
-         None, None),
+    Product(
+        key="llama.cpp", title="llama.cpp", url="http://127.0.0.1:8080/v1", program="llama-server",
+        start="llama-server -hf Qwen/Qwen3-8B-GGUF",
+        first="llama-server -hf Qwen/Qwen3-8B-GGUF -c 32768 --jinja (fetches the model; -m FILE for one that "
+              "is here)",
+        larger_window="llama-server -c 32768", pull=None,
+        tools="restart llama-server with --jinja"),
+    Product(
+        key="ollama", title="Ollama", url="http://127.0.0.1:11434/v1", program="ollama",
+        start="ollama serve",
+        first="OLLAMA_CONTEXT_LENGTH=32768 ollama serve, and in another terminal ollama pull qwen3:8b",
+        larger_window="OLLAMA_CONTEXT_LENGTH=32768 ollama serve", pull="ollama pull <model>",
+        tools='pick a model with "tools" in ollama show'),
+    Product(
+        key="lmstudio", title="LM Studio", url="http://127.0.0.1:1234/v1", program="lms",
+        start="lms server start",
+        first="lms server start; lms get qwen/qwen3-8b; lms load qwen/qwen3-8b --context-length 32768",
+        larger_window="lms unload --all; lms load <model> --context-length 32768", pull="lms get <model>",
+        tools="load a model that LM Studio marks as trained for tool use"),
+    Product(
+        key="docker", title="Docker Model Runner", url="http://127.0.0.1:12434/engines/v1", program="docker",
+        start="docker desktop enable model-runner --tcp 12434",
+        first="docker desktop enable model-runner --tcp 12434 (without Docker Desktop: install "
+              "docker-model-plugin); "
+              "docker model pull ai/qwen3; docker model configure --context-size 32768 ai/qwen3",
+        larger_window="docker model configure --context-size 32768 <model>", pull="docker model pull <model>",
+        tools="pick a model whose template knows tools"),
+    Product(
+        key="vllm", title="vLLM", url="http://127.0.0.1:8000/v1", program="vllm",
+        start="vllm serve <model>",
+        first="vllm serve Qwen/Qwen3-8B --enable-auto-tool-choice --tool-call-parser hermes",
+        larger_window="vllm serve <model> --max-model-len 32768", pull=None,
+        tools="restart vllm serve with --enable-auto-tool-choice --tool-call-parser <parser>"),
+    Product(
+        key="sglang", title="SGLang", url="http://127.0.0.1:30000/v1", program=None,
+        start="python3 -m sglang.launch_server --model-path <model>",
+        first="python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --tool-call-parser qwen25",
+        larger_window="python3 -m sglang.launch_server --model-path <model> --context-length 32768",
+        pull=None, tools="restart sglang.launch_server with --tool-call-parser <parser>"),
+    Product(
+        key="mlx-lm", title="mlx-lm", url="http://127.0.0.1:8080/v1", program="mlx_lm.server",
+        start="mlx_lm.server --model <model>",
+        first="mlx_lm.server --model mlx-community/Qwen3-8B-4bit --max-tokens 8192",
+        larger_window=None, pull=None,
+        tools="restart mlx_lm.server with a model whose template knows tools"),
+    Product(
+        key="llama-cpp-python", title="llama-cpp-python", url="http://127.0.0.1:8000/v1", program=None,
+        start="python3 -m llama_cpp.server --model <file>.gguf", first=None,
+        larger_window="python3 -m llama_cpp.server --n_ctx 32768", pull=None,
+        tools="use llama-server: llama_cpp.server streams no tool calls"),
 )
 
 _BY_KEY = {product.key: product for product in PRODUCTS}
 
-# Two products share a port: the one that comes first is the likelier one.
+# Two products share a port: the first of them is the likelier one.
 _BY_PORT = {urllib.parse.urlsplit(product.url).port: product for product in reversed(PRODUCTS)}
 
 # A model's name that can stand in a command as it is.
 _PLAIN_NAME = re.compile(r"[\w@:./+][\w@:./+-]*", re.ASCII)
 
 # What each writes into `owned_by` of its models.
-_OWNERS = {"llamacpp": "llama.cpp", "library": "ollama", "organization_owner": "lmstudio", "docker": "docker", "vllm": "vllm",
-           "sglang": "sglang", "me": "llama-cpp-python"}
+_OWNERS = {"llamacpp": "llama.cpp", "library": "ollama", "organization_owner": "lmstudio", "docker": "docker",
+           "vllm": "vllm", "sglang": "sglang", "me": "llama-cpp-python"}
 
 
 def of_key(key: str | None):
@@ -75,17 +101,20 @@ def with_model(command: str, name) -> str:
 
 
 def larger_window(product: Product | None, model=None, window: int = 0) -> list:
-    """The commands that give `model` a larger window than `window`: that of the product, the most common ones if it is
-    unknown, none if the window is the model's own."""
+    """The commands that give `model` a larger window than `window` tokens.
+
+    That of the product; the most common ones if it is unknown; none if the window is the model's own.
+    """
     larger = GOOD_WINDOW
     while larger <= window:
         larger *= 2
     commands = [product.larger_window] if product else [each.larger_window for each in PRODUCTS[:3]]
-    return [with_model(command, model).replace(str(GOOD_WINDOW), str(larger)) for command in commands if command]
+    return [with_model(command, model).replace(str(GOOD_WINDOW), str(larger)) for command in commands
+            if command]
 
 
 def alone_at(key: str | None):
-    """The Product of that key where no other one shares its usual port, or None."""
+    """The Product of that key if no other one shares its usual port, or None."""
     product = _BY_KEY.get(key)
     return product if product and sum(each.url == product.url for each in PRODUCTS) == 1 else None
 

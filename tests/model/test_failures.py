@@ -346,7 +346,7 @@ class TheTable(unittest.TestCase):
             text = file.read()
         rows = re.findall(r"^\| (.+?) \| `(.+?)` \| (.+?) \| (.+?) \| (.+?) \|$", text, re.MULTILINE)
         code = [(product.title, product.start, f"`{product.larger_window}`" if product.larger_window else "–",
-                 f"`{product.pull % '<model>'}`" if product.pull else "–", product.tools)
+                 f"`{product.pull}`" if product.pull else "–", product.tools)
                 for product in known_servers.PRODUCTS]
         self.assertEqual(code, rows)
 

@@ -66,11 +66,12 @@ class Makes(unittest.TestCase):
                 self.assertIs(product, known_servers.of_key(product.key))
                 self.assertTrue(product.title and product.start and product.tools)
                 self.assertRegex(product.url, r"^http://127\.0\.0\.1:\d+(/engines)?/v1$")
-                self.assertTrue(product.pull is None or product.pull % "x" != product.pull)
+                self.assertTrue(product.pull is None or "<model>" in product.pull)
                 # A newcomer is told the whole way: with the model, and with what tools and a window for
                 # agents need.
                 if product.pull:
-                    self.assertIn(product.pull % known_servers.FIRST_MODEL[product.key], product.first)
+                    self.assertIn(known_servers.with_model(product.pull, known_servers.FIRST_MODEL[product.key]),
+                                  product.first)
                 self.assertNotIn("<", product.first or "")
                 self.assertEqual(product.first is None, product.key == "llama-cpp-python")
         self.assertIsNone(known_servers.of_key(None))
