@@ -28,6 +28,7 @@ MILLISECOND = 1e6  # in nanoseconds
 KIB = 1024
 FIRST_LIMIT, CANCEL_LIMIT, SIZE_LIMIT, REQUEST_LIMIT = 45, 10, 1536 * KIB, 8192
 LOAD_LIMIT, SAVE_LIMIT, STEP_LIMIT = 300, 30, 5
+CHAT_LIMIT = 60
 TWICE, MEMORY_WITH_SERVERS = 2.0, 3.0
 PARSE_LIMIT, LINEAR_LIMIT, HELD_LIMIT = 2.5, 2.2, 0
 
@@ -74,6 +75,20 @@ def start(bench: Bench):
     found = bench.in_turn(("echo", "relay", "mm"), measure)
     yield Row("start -> initialize", median(found["echo"]), median(found["mm"]), "ms", TWICE, False,
               "least %.1f / %.1f; relay %.1f" % (min(found["echo"]), min(found["mm"]), median(found["relay"])))
+
+
+def chat(bench: Bench):
+    """From the start of `mm` in a terminal until it asks for a message."""
+    from tests.fronts.terminal.terminal import Terminal
+
+    def measure(_name):
+        before = time.perf_counter_ns()
+        with Terminal(argv=bench.commands["mm"][:-1], env=bench.env, cwd=bench.cwd) as terminal:
+            terminal.idle()
+            return (time.perf_counter_ns() - before) / MILLISECOND
+
+    found = bench.in_turn(("mm",), measure)["mm"]
+    yield Row("start -> the chat's prompt", None, median(found), "ms", CHAT_LIMIT, True, "least %.1f" % min(found))
 
 
 def memory(bench: Bench):
@@ -338,5 +353,6 @@ def measured_inside(bench: Bench, script: str, *arguments) -> list:
     return [float(number) for number in printed.split()]
 
 
-MEASURES = {"start": start, "memory": memory, "first": first, "chunk": chunk, "flat": flat, "cancel": cancel, "tool": tool, "size": size,
+MEASURES = {"start": start, "chat": chat, "memory": memory, "first": first, "chunk": chunk, "flat": flat,
+            "cancel": cancel, "tool": tool, "size": size,
             "request": request, "skills": skills, "servers": servers, "load": load, "step": step, "reading": reading}

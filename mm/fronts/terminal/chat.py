@@ -20,7 +20,6 @@ from mm.fronts.terminal.history import History
 from mm.fronts.terminal.keyboard import Keyboard, discard_typed
 from mm.fronts.terminal.screen import Screen
 from mm.fronts.typed import as_typed
-from mm.wire import child
 
 GOODBYE = 1.0  # seconds that a turn gets to end when the user leaves
 CANCELLED = 130
@@ -164,7 +163,9 @@ class Chat:
         self._desk.settle(GOODBYE)
         self.session.end()
         self.process.close()
-        child.end_all()
+        child = sys.modules.get("mm.wire.child")
+        if child:  # else nothing was started
+            child.end_all()
         log.flush(GOODBYE)
 
 

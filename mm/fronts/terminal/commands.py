@@ -7,7 +7,6 @@ import re
 
 from mm.errors import UserError
 from mm.events import PlanChanged, Text
-from mm.fronts.acp import commands as editor
 
 EXIT = "exit"
 DIM, BOLD = "2", "1"
@@ -125,6 +124,7 @@ def _help(chat) -> None:
 
 def _change(chat, name: str, front, cancel) -> None:
     from mm.cancel import Cancelled
+    from mm.fronts.acp import commands as editor
 
     try:
         line = editor.run(name, chat.process, chat.session, front, cancel, say=lambda line: None)

@@ -93,15 +93,15 @@ class Picture:
 
 
 class Terminal:
-    """Runs mm with `arguments` in a pty of `columns`, by `command`, if given; a context manager that leaves
+    """Runs mm with `arguments` in a pty of `columns`, by `command`, if given, or runs `argv`; a context manager that leaves
     no process behind."""
 
-    def __init__(self, *arguments, columns: int = 80, cwd=None, env=None, command=()):
+    def __init__(self, *arguments, columns: int = 80, cwd=None, env=None, command=(), argv=None):
         self.cwd = cwd or support.scratch_folder()
         self.picture, self.raw = Picture(columns), ""
         variables = dict({"TERM": "xterm", "HOME": support.scratch_folder()}, **(env or {}))
         variables = support.environment(**variables)
-        argv = [*command, *support.mm(*arguments)]
+        argv = argv or [*command, *support.mm(*arguments)]
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             try:
