@@ -33,7 +33,7 @@ START = ("mm.cli", "mm.config.config", "mm.fronts.acp.server")
 # these have none: they wait for other programs, for the network or for a developer, and compiling them is not
 # noticed beside that. Each is the beginning of names.
 FROM_SOURCE = (
-    "mm.peers", "mm.tools.lsp", "mm.tools.workspace_edit", "mm.tools.page", "mm.tools.download",
+    "mm.peers", "mm.tools.lsp", "mm.tools.rename", "mm.tools.page", "mm.tools.download",
     "mm.fronts.check", "mm.fronts.trial", "mm.fronts.editors", "mm.transcripts.")
 
 # Runs in every interpreter that might be used.

@@ -53,7 +53,7 @@ _CAPABILITIES = {
     },
     "workspace": {
         "workspaceFolders": True, "configuration": True, "symbol": {},
-        "workspaceEdit": {"documentChanges": True, "resourceOperations": ["create", "rename", "delete"]},
+        "workspaceEdit": {"documentChanges": True},
     },
     "window": {"workDoneProgress": True},
 }

@@ -60,6 +60,7 @@ class OpenFiles:
         return self._files[uri].text if uri in self._files else None
 
     def version(self, uri):
+        """The number of that text; None if it is not open."""
         return self._files[uri].version if uri in self._files else None
 
     def show(self, uri: str, language: str, text: str, cancel: Cancel):

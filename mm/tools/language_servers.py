@@ -17,7 +17,7 @@ from mm.peers.lsp_files import CHANGED, CREATED, DELETED
 from mm.text import one_line
 from mm.tools import files, similar
 from mm.tools.tool import ToolError
-from mm.tools.workspace_edit import NAME, is_plain
+from mm.tools.rename import NAME
 
 # At most so many servers run at a time; a server that has ended so often is not started again.
 SERVERS, FAILURES = 8, 3
@@ -40,13 +40,12 @@ class LanguageServers:
         self._failed = {}  # the same -> the reason why it is not tried again
         self._ends = {}  # the same -> how often it has ended
         self._seen = {}  # (server, URI) -> what told the file's state when it was last shown
-        self._changes = {}  # server -> {URI: what happened}, not told yet
         self._sources = {}  # server -> (folder, the files of its languages in there as they last were)
 
     def close(self) -> None:
         """Ends all of them; returns at once. The next question starts them again."""
         servers, self._servers = self._servers, OrderedDict()
-        self._seen, self._changes, self._sources = {}, {}, {}
+        self._seen, self._sources = {}, {}
         for server in servers.values():
             server.close()
 
@@ -64,28 +63,6 @@ class LanguageServers:
         server.files.use(uri, cancel)
         self._seen[server, uri] = _state(place.real)
         return server, uri, told
-
-    def show_odd(self, context, server, place, paths, cancel) -> bool:
-        """Shows the server, which has been asked about `place`, those files that are not plain and that it has not open; whether
-        there were any. They stay open until others are asked about, however many they are."""
-        extensions, shown = self._language(place)[0].extensions, False
-        for path in map(os.path.realpath, paths):
-            uri, language = uris.to_uri(path), extensions.get(_extension(path))
-            if language and server.files.text(uri) is None and uris.is_inside(path, self.root):
-                state, decoded = _state(path), _decoded(context, path)
-                if decoded is not None and not is_plain(decoded):
-                    server.files.show(uri, language, decoded.text, cancel)
-                    self._seen[server, uri], shown = state, True
-        return shown
-
-    def changed(self, server, changes) -> None:
-        """The files of these workspace_edit.Changes were written: the server is told before the next question."""
-        if server not in self._sources:
-            return  # it has ended meanwhile
-        told = self._changes.setdefault(server, {})
-        for change in changes:
-            kind = DELETED if change.after is None else CREATED if change.before is None else CHANGED
-            told[uris.to_uri(change.place.real)] = kind
 
     def _language(self, place):
         """The language of a file and the root of its project."""
@@ -118,7 +95,6 @@ class LanguageServers:
 
     def _drop(self, server):
         server.close()
-        self._changes.pop(server, None)
         self._sources.pop(server, None)
         self._seen = {key: state for key, state in self._seen.items() if key[0] is not server}
 
@@ -147,35 +123,34 @@ class LanguageServers:
                 self._show(context, server, uri, path, extensions.get(_extension(path)), cancel)
                 self._seen[server, uri] = state
         self._sources[server] = sources  # only now: who is cancelled midway begins anew
-        self._changes.pop(server, None)
 
     def _changed_since(self, server, extensions):
-        """The project's files as they are now, and (URI, what happened) for those that the server has not open, a rename's first."""
+        """The project's files as they are now, and (URI, what happened) for those that the server has not open."""
         folder, before = self._sources[server]
         now = languages.sources(folder, extensions)
-        changes = dict(self._changes.get(server, {}))
+        changes = {}
         for path in sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path)):
             kind = CREATED if path not in before else CHANGED if path in now else DELETED
             if kind != DELETED or not os.path.lexists(path):  # the look may not have come so far this time
-                changes.setdefault(uris.to_uri(path), kind)
+                changes[uris.to_uri(path)] = kind
         open_files = set(server.files)
         return (folder, now), [change for change in changes.items() if change[0] not in open_files]
 
     def _show(self, context, server, uri, path, language, cancel):
-        decoded = _decoded(context, path)
-        if decoded is not None:
-            server.files.show(uri, language, decoded.text, cancel)
+        text = _text(context, path)
+        if text is not None:
+            server.files.show(uri, language, text, cancel)
         elif uri in server.files:
             server.files.forget(uri, cancel)
             server.files.changed_on_disk([(uri, DELETED)], cancel)
 
 
-def _decoded(context, path):
-    """The file's text, None where there is none that could be shown."""
+def _text(context, path):
+    """The file's text, None if it has none that could be shown."""
     try:
         place = context.resolve(NAME, path)
         data = files.read(NAME, place)
-        return None if data is None else files.decode(NAME, place, data, "search it")
+        return None if data is None else files.decode(NAME, place, data, "search it").text
     except ToolError:
         return None
 

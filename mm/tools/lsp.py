@@ -6,17 +6,16 @@ change; nothing is written before the answer.
 
 from __future__ import annotations
 
-import functools
 from collections import namedtuple
 
 from mm.peers import languages, uris
 from mm.peers.lsp import INDEXING, Refused, ServerError
 from mm.text import one_line
-from mm.tools import files, lsp_answers, workspace_edit
+from mm.tools import files, lsp_answers, rename
 from mm.tools.language_servers import LanguageServers
 from mm.tools.positions import Lines, occurrences, units_of
 from mm.tools.tool import SHOWN, Action, Result, ToolError
-from mm.tools.workspace_edit import NAME
+from mm.tools.rename import NAME
 
 # What an action needs, what it asks the server, and which of the server's capabilities that is.
 Question = namedtuple("Question", "needs method capability")
@@ -96,7 +95,7 @@ class _Call:
             output = getattr(self, "_" + self._name)()
         except ServerError as problem:
             raise ToolError("[lsp: %s]" % problem) from None
-        return Result(self._fitting(output), prose=self._name == "hover")
+        return Result(self._fitting(output))
 
     # The actions
 
@@ -153,40 +152,29 @@ class _Call:
                 paths.append(path)
         return [self._context.resolve(NAME, path) for path in paths[:LANGUAGES_SEARCHED]]
 
-    def rename(self):
+    def rename(self) -> Action:
         """The Action of a rename, with the server's edit in it."""
         symbol, new = self._symbol, self._arguments["new_name"].strip()
         try:
             if not self._open().settle(self._cancel):  # it would miss places
                 raise ServerError(INDEXING % self._server.name)
-            edit = self._edit(new)
+            edit = self._at_symbol({"newName": new}, lambda answer: answer)
         except ServerError as problem:
             raise ToolError("[lsp: %s]" % problem) from None
-        changes = workspace_edit.plan(edit, self._server.name, self._server.encoding, self._context, symbol, new, self._shown)
+        changes = rename.plan(edit, self._server, self._context, symbol, new)
         if not changes:
             raise ToolError(NO_CHANGE % (self._server.name, symbol))
-        summary, listing = workspace_edit.summary(changes), workspace_edit.listing(changes)
+        summary, listing = rename.summary(changes), rename.listing(changes)
         new = one_line(new)
 
         def run(progress):
-            workspace_edit.apply(changes, self._context)
-            self._servers.changed(self._server, changes)
+            rename.apply(changes, self._context)
             output = "\n".join([RENAMED % (symbol, new, summary)] + listing)
             return Result(self._fitting(output))
 
         paths = tuple(change.place.location for change in changes[:PATHS_TOLD])
         text = "\n".join([WOULD_RENAME % (symbol, new, summary)] + listing)
         return Action(self.title, run, paths, asks=True, text=text, kind="edit")
-
-    def _edit(self, new):
-        """What the server would change. Files that it may have read otherwise than mm does it is shown, and then asked once more."""
-        ask = functools.partial(self._at_symbol, {"newName": new}, lambda answer: answer)
-        edit = ask()
-        shown = self._servers.show_odd(self._context, self._server, self.place, workspace_edit.edited(edit), self._cancel)
-        if not shown:
-            return edit
-        self._server.files.catch_up(self._cancel)
-        return ask()
 
     # Asking
 
@@ -249,11 +237,6 @@ class _Call:
         return "%s\n%s" % (shown, lsp_answers.MORE % (output.count("\n") - shown.count("\n")))
 
     # Sources
-
-    def _shown(self, path):
-        """The text and the version of a file that the server was shown, None and None where it was not."""
-        uri = uris.to_uri(path)
-        return self._server.files.text(uri), self._server.files.version(uri)
 
     def _source(self, uri, line):
         """A line of any file, "" where it cannot be read."""

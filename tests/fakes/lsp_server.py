@@ -202,9 +202,6 @@ class Server:
         return {"changes": {"file:///not/used": []}, "documentChanges": [
             {"textDocument": {"uri": uri, "version": self.versions.get(uri)}, "edits": edits[uri][::-1]} for uri in edits]}
 
-    def edit_stale(self, edits, name, new):
-        return {"documentChanges": [{"textDocument": {"uri": uri, "version": 0}, "edits": edits[uri]} for uri in edits]}
-
     def edit_whole(self, edits, name, new):
         texts = dict(self.files())
         return {"changes": {uri: [{"range": {"start": {"line": 0, "character": 0}, "end": {"line": len(lines_of(texts[uri])), "character": 0}},
@@ -227,19 +224,10 @@ class Server:
         return None
 
     def edit_move(self, edits, name, new):
-        """Renames the file that bears the name, makes one and deletes one, as servers do that have classes in files."""
-        at = lambda file: "file://" + quote(os.path.join(self.root, file))
+        """Renames the file that bears the name, as servers do that have classes in files."""
+        at = "file://" + quote(os.path.join(self.root, name + ".toy"))
         return {"documentChanges": [{"textDocument": {"uri": uri, "version": None}, "edits": edits[uri]} for uri in edits] + [
-            {"kind": "rename", "oldUri": at(name + ".toy"), "newUri": at("moved/" + new + ".toy")},
-            {"kind": "create", "uri": at("made.toy")},
-            {"textDocument": {"uri": at("made.toy"), "version": None}, "edits": [{"range": self.range(0, 0, 0, ""), "newText": "# %s\n" % new}]},
-            {"kind": "delete", "uri": at("old.toy")}]}
-
-    def edit_folder(self, edits, name, new):
-        return {"documentChanges": [{"kind": "delete", "uri": "file://" + quote(os.path.join(self.root, "folder")), "options": {"recursive": True}}]}
-
-    def edit_unknown(self, edits, name, new):
-        return {"documentChanges": [{"kind": "explode"}]}
+            {"kind": "rename", "oldUri": at, "newUri": at + ".new"}]}
 
     # Files
 

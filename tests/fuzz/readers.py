@@ -23,7 +23,8 @@ from mm.model.answer import Answer
 from mm.model.http import ModelError
 from mm.peers.mcp_pool import McpPool
 from mm.skills import catalogue, invocation
-from mm.tools import charset, lsp_answers, mcp, page, registry, workspace_edit
+from mm.peers.lsp import LanguageServer
+from mm.tools import charset, lsp_answers, mcp, page, registry, rename
 from mm.tools.context import Context, Seen
 from mm.tools.tool import ToolError
 from mm.wire import framing
@@ -280,9 +281,9 @@ class Lsp(Reader):
         lsp_answers.outline(answer)
         lsp_answers.found_symbols([answer], self._context.folder)
         lsp_answers.diagnostics(answer if isinstance(answer, list) else [answer], "a.py", lambda position: (0, 0))
-        changes = workspace_edit.plan(answer, "fuzz", "utf-16", self._context, "greet", "hail", lambda path: (None, None))
-        workspace_edit.summary(changes)
-        workspace_edit.listing(changes)
+        changes = rename.plan(answer, LanguageServer("fuzz", (), "/", "file:///", {}), self._context, "greet", "hail")
+        rename.summary(changes)
+        rename.listing(changes)
 
 
 def pieces(random, data: bytes):

@@ -8,7 +8,7 @@ import unittest
 from mm.peers import languages, lsp_files
 from mm.peers import lsp as client
 from mm.text import size
-from mm.tools import language_servers, lsp, lsp_answers, positions, usable_servers, workspace_edit
+from mm.tools import language_servers, lsp, lsp_answers, positions, rename, usable_servers
 from tests import support
 
 with open(os.path.join(support.PROJECT, "docs", "lsp.md"), encoding="utf-8") as _file:
@@ -27,10 +27,10 @@ TEXTS = {
     "[lsp: %s]" % client.REFUSED: ("<server>", "<message>"), "[lsp: %s]" % client.NO_ANSWER: ("<server>", client.LIMIT),
     "[lsp: %s]" % client.NOT_STARTED: ("<server>", "<reason>"), "[lsp: %s]" % client.NOT_READ: ("<server>",),
     "[lsp: %s: <last line on stderr>]" % client.ENDED: ("<server>", "<exit code or signal>"),
-    workspace_edit.OUTSIDE: ("<file>",), workspace_edit.OVERLAP: ("<server>", "<file>"), workspace_edit.STALE: ("<server>", "<file>"),
-    workspace_edit.UNKNOWN: ("<server>", "<what>"), workspace_edit.FOLDER: ("<server>", "<folder>"),
-    workspace_edit.EXISTS: ("<server>", "<file>"), workspace_edit.GONE: ("<server>", "<file>"),
-    workspace_edit.RESTORED.split("\n")[1]: (), workspace_edit.NOT_RESTORED.split("\n")[1]: ("<files>",),
+    rename.OUTSIDE: ("<file>",), rename.OVERLAP: ("<server>", "<file>"), rename.STALE: ("<server>", "<file>"),
+    rename.UNKNOWN: ("<server>", "<file>"), rename.FILES: ("<server>",),
+    rename.GONE: ("<server>", "<file>"),
+    rename.RESTORED.split("\n")[1]: (), rename.NOT_RESTORED.split("\n")[1]: ("<files>",),
     lsp_answers.MORE.replace("%d", "%s"): ("<n>",),
 }
 
@@ -56,7 +56,7 @@ class ThePage(unittest.TestCase):
                 self.assertIn("`%s`" % (text % values), PAGE)
 
     def test_no_text_of_the_rooms_is_missing_here(self):
-        listed = {value for room in (lsp, usable_servers, language_servers, workspace_edit, client, lsp_answers) for name, value in vars(room).items()
+        listed = {value for room in (lsp, usable_servers, language_servers, rename, client, lsp_answers) for name, value in vars(room).items()
                   if name.isupper() and isinstance(value, str) and "%" in value}
         known = "\n".join(TEXTS).replace("%s", "").replace("%d", "")
         self.assertEqual([text for text in listed if text.split("\n")[-1].replace("%s", "").replace("%d", "") not in known

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 import time
+from collections import namedtuple
 
 from mm.cancel import Cancelled
 from mm.peers import uris
-from mm.tools import files, workspace_edit
+from mm.tools import files, rename
 from mm.tools.tool import ToolError
 from tests import support
 from tests.tools.calls import ToolTest
 
 TEXT = "def greet name\r\n😀é greet x greet\r\n"
+
+
+# In the place of a LanguageServer: which text it was shown of any file, None: of none.
+Server = namedtuple("Server", "name encoding shown")
+Server.files = property(lambda server: server)
+Server.text = lambda server, uri: server.shown
+Server.version = lambda server, uri: 7 if server.shown else None
 
 
 def span(line, start, end, last=None):
@@ -33,17 +41,17 @@ class Edits(ToolTest):
         return uris.to_uri(os.path.join(os.path.realpath(self.folder), name))
 
     def plan(self, edit, shown=None):
-        return workspace_edit.plan(edit, "srv", "utf-16", self.context, "greet", "hail", lambda path: (shown, None))
+        return rename.plan(edit, Server("srv", "utf-16", shown), self.context, "greet", "hail")
 
     def refused(self, edit):
         with self.assertRaises(ToolError) as caught:
-            workspace_edit.apply(self.plan(edit), self.context)
+            rename.apply(self.plan(edit), self.context)
         self.assertEqual((self.get("a.toy").decode(), self.get("b.toy")), (TEXT, b"greet\n"))
         return str(caught.exception)
 
     def changed(self, *edits):
         """a.toy once these edits are made."""
-        workspace_edit.apply(self.plan({"changes": {self.uri("a.toy"): list(edits)}}), self.context)
+        rename.apply(self.plan({"changes": {self.uri("a.toy"): list(edits)}}), self.context)
         return self.get("a.toy").decode()
 
     def test_edits_in_any_order(self):
@@ -55,7 +63,7 @@ class Edits(ToolTest):
                          "one\r\ntwo\r\ndef hail name\r\n😀é greet x greet\r\n")
 
     def test_edits_that_are_none(self):
-        none = "[lsp: srv sent an edit that mm does not know (a text edit without a range). Nothing was changed]"
+        none = "[lsp: srv sent an edit of a.toy that mm does not know. Nothing was changed]"
         for each in (edit(None), edit({}), edit({"start": None, "end": 3}), edit(span(0, -1, 5)), edit(span(0, "4", 9)), edit(span(0, 4.0, 9)),
                      edit(span(0, 4, 9), None), {"range": span(0, 4, 9)}):
             with self.subTest(each):
@@ -76,11 +84,11 @@ class Edits(ToolTest):
         for uri in ("file:///etc/passwd", "file:///dev/zero", "file://host/x", "untitled:x", "http://a/b", "file:///\ud800", "file:///a%00b", "",
                     None, 7, {"a": "b"}, "x\n" * 5000, self.uri("link/far.toy"), self.uri("link/new.toy"), self.uri("dangling.toy"),
                     self.uri("") + "%2e%2e/x", self.uri("") + "sub/../../x"):
-            for operation in ({"textDocument": {"uri": uri}, "edits": [edit(span(0, 0, 5))]}, {"kind": "create", "uri": uri},
-                              {"kind": "rename", "oldUri": self.uri("b.toy"), "newUri": uri}, {"kind": "delete", "uri": uri}):
-                with self.subTest(uri=str(uri)[:60], kind=operation.get("kind")):
-                    text = self.refused({"documentChanges": [{"textDocument": {"uri": self.uri("b.toy")}, "edits": [edit(span(0, 0, 5))]}, operation]})
-                    self.assertRegex(text, r"^\[lsp: the rename would change [^\n]{0,310}, which is outside of the working directory. Nothing was changed\]$")
+            with self.subTest(uri=str(uri)[:60]):
+                text = self.refused({"documentChanges": [{"textDocument": {"uri": each}, "edits": [edit(span(0, 0, 5))]}
+                                                         for each in (self.uri("b.toy"), uri)]})
+                self.assertRegex(text, r"^\[lsp: the rename would change [^\n]{0,310}, which is outside of the working directory. "
+                                       r"Nothing was changed\]$")
         self.assertEqual(os.listdir(elsewhere), ["far.toy"])
 
     def test_files_that_are_no_text(self):
@@ -91,25 +99,46 @@ class Edits(ToolTest):
             with self.subTest(name):
                 self.assertEqual(self.refused({"changes": {self.uri("b.toy"): [edit(span(0, 0, 5))], self.uri(name): [edit(span(0, 0, 5))]}}), text)
 
-    def test_what_others_may_count_otherwise_must_have_been_shown(self):
-        for name, data in (("mark.toy", "\ufeffgreet\n".encode()), ("latin.toy", "greet é\n".encode("latin-1"))):
-            with self.subTest(name):
-                self.put(name, data)
-                edits = {"changes": {self.uri(name): [edit(span(0, 0, 5), "\ufeffhail" if name == "mark.toy" else "hail")]}}
-                self.assertEqual(self.refused(edits), "[lsp: srv's edit does not fit %s as it is now. Nothing was changed, try again]" % name)
-                workspace_edit.apply(self.plan(edits, "greet\n" if name == "mark.toy" else "greet é\n"), self.context)
-                self.assertEqual(self.get(name), data.replace(b"greet", b"hail"))
+    def test_files_are_left_to_bash(self):
+        at = self.uri("b.toy")
+        for operation in ({"kind": "create", "uri": at}, {"kind": "rename", "oldUri": at, "newUri": at}, {"kind": "delete", "uri": at},
+                          {"kind": ["explode"]}, {}):
+            with self.subTest(operation):
+                self.assertEqual(self.refused({"documentChanges": [
+                    {"textDocument": {"uri": at}, "edits": [edit(span(0, 0, 5))]}, operation]}),
+                    "[lsp: srv would create, move or delete files, too, which is left to bash. Nothing was changed]")
+
+    def test_a_byte_order_mark_is_counted_or_not(self):
+        for start, new in ((0, "hail"), (1, "hail"), (0, "\ufeffhail")):
+            with self.subTest(start=start, new=new):
+                self.put("mark.toy", "\ufeffgreet é\r\n".encode())
+                rename.apply(self.plan({"changes": {self.uri("mark.toy"): [edit(span(0, start, start + 5), new)]}}), self.context)
+                self.assertEqual(self.get("mark.toy"), "\ufeffhail é\r\n".encode())
+
+    def test_an_old_text_is_not_edited(self):
+        edits = {"changes": {self.uri("a.toy"): [edit(span(0, 4, 9))]}}
+        with self.assertRaisesRegex(ToolError, "does not fit a.toy as it is now"):
+            self.plan(edits, TEXT + "\n")
+        self.assertEqual(len(self.plan(edits, TEXT)), 1)
+        for version, fits in ((None, True), (7, True), (6, False), ([7], False)):
+            document = {"uri": self.uri("a.toy"), "version": version}
+            edits = {"documentChanges": [{"textDocument": document, "edits": [edit(span(0, 4, 9))]}]}
+            if fits:
+                self.assertEqual(len(self.plan(edits, TEXT)), 1)
+            else:
+                self.assertRaisesRegex(ToolError, "does not fit a.toy as it is now", self.plan, edits, TEXT)
 
     def test_a_file_with_two_names_is_edited_once(self):
         os.symlink("a.toy", self.path("same.toy"))
         edits = [edit(span(0, 4, 9)), edit(span(1, 4, 9))]
         changes = self.plan({"changes": {self.uri("a.toy"): edits, self.uri("same.toy"): edits}})
-        self.assertEqual((workspace_edit.summary(changes), workspace_edit.listing(changes)), ("2 places in 1 file", ["a.toy: 2"]))
-        self.assertIn("does not fit", self.refused({"changes": {self.uri("a.toy"): edits, self.uri("same.toy"): edits[:1]}}))
+        self.assertEqual((rename.summary(changes), rename.listing(changes)), ("2 places in 1 file", ["a.toy: 2"]))
+        self.assertIn("overlap", self.refused({"changes": {self.uri("a.toy"): edits, self.uri("same.toy"): edits[:1]}}))
 
     def test_names_cannot_write_lines_of_the_dialog(self):
-        changes = self.plan({"documentChanges": [{"kind": "create", "uri": self.uri("x\na.toy: 1")}]})
-        self.assertEqual(workspace_edit.listing(changes), ["x…: new"])
+        self.put("x\na.toy: 1", "greet")
+        changes = self.plan({"changes": {self.uri("x\na.toy: 1"): [edit(span(0, 0, 5))]}})
+        self.assertEqual(rename.listing(changes), ["x…: 1"])
 
     def test_very_many_edits_of_one_line_take_no_time(self):
         count, units = 10000, len("😀 greet;") + 1
@@ -124,21 +153,20 @@ class Edits(ToolTest):
         with self.assertRaises(Cancelled):
             self.changed(edit(span(0, 4, 9)))
 
-    def test_folders_that_were_made_go_again(self):
-        text = self.refused({"documentChanges": [{"kind": "rename", "oldUri": self.uri("b.toy"), "newUri": self.uri("new/deep/b.toy")},
-                                                 {"kind": "create", "uri": self.uri("c")}, {"kind": "create", "uri": self.uri("c/d.toy")}]})
-        self.assertEqual(text, "[lsp: c/d.toy: Not a directory]\n[nothing was changed: what had been written was put back]")
-        self.assertEqual(sorted(os.listdir(self.folder)), ["a.toy", "b.toy"])
+    def test_a_failure_midway_puts_back_what_was_written(self):
+        changes = self.plan({"changes": {self.uri("a.toy"): [edit(span(0, 4, 9))], self.uri("b.toy"): [edit(span(0, 0, 5))]}})
+        os.chmod(self.path("a.toy"), 0o640)
+        whole, replace = changes[1].before, files.replace
+        self.addCleanup(setattr, files, "replace", replace)
 
-    def test_what_is_known_of_a_file_moves_with_it(self):
-        for name, known in (("a.toy", True), ("b.toy", False)):
-            with self.subTest(name):
-                real = os.path.join(os.path.realpath(self.folder), name)
-                if known:
-                    self.context.seen.saw_whole(real, files.digest(self.get(name)))
-                workspace_edit.apply(self.plan({"documentChanges": [
-                    {"textDocument": {"uri": self.uri(name)}, "edits": [edit(span(0, 4, 9) if known else span(0, 0, 5))]},
-                    {"kind": "rename", "oldUri": self.uri(name), "newUri": self.uri("moved." + name)}]}), self.context)
-                moved = os.path.join(os.path.realpath(self.folder), "moved." + name)
-                self.assertEqual(self.context.seen.knows_whole(moved, files.digest(self.get("moved." + name))), known)
-                self.assertIsNone(self.context.seen.last_known(real))
+        def fail(name, place, data):
+            if data != whole and place.real == changes[1].place.real:
+                raise ToolError("[lsp: b.toy: No space left on device]")
+            replace(name, place, data)
+
+        files.replace = fail
+        with self.assertRaises(ToolError) as caught:
+            rename.apply(changes, self.context)
+        self.assertEqual(str(caught.exception), "[lsp: b.toy: No space left on device]\n[nothing was changed: what had been written was put back]")
+        self.assertEqual((self.get("a.toy").decode(), self.get("b.toy")), (TEXT, b"greet\n"))
+        self.assertEqual(os.stat(self.path("a.toy")).st_mode & 0o777, 0o640)
