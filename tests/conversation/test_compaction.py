@@ -25,7 +25,8 @@ def says(text="well"):
 def group(number, name="bash", arguments='{"command": "ls"}', output=LONG):
     """An assistant message with one call, and its result."""
     ref = "call_%d" % number
-    return [assistant_message("", "", [{"ref": ref, "name": name, "arguments": arguments}]), tool_message(ref, name, output)]
+    return [assistant_message("", "", [{"ref": ref, "name": name, "arguments": arguments}]),
+            tool_message(ref, name, output)]
 
 
 def groups(count, **more):
@@ -87,7 +88,7 @@ class Split(unittest.TestCase):
         self.assertEqual(split(messages, 1).kept, messages[2:])
         self.assertEqual(split_long_turn(messages, 1).kept, [messages[2]] + messages[-2:])
 
-    def test_a_long_turn_keeps_its_question_and_its_last_groups(self):
+    def test_long_turn_keeps_question_and_last_groups(self):
         messages = [user("1"), says(), user("2")] + groups(6)
         plan = split_long_turn(messages, 4)
         self.assertEqual(plan.kept, [messages[2]] + messages[7:])
@@ -96,7 +97,7 @@ class Split(unittest.TestCase):
         self.assertIsNone(split_long_turn(messages, 6))
         self.assertIsNone(split_long_turn([SUMMARY], 1))
 
-    def test_the_plans_keep_less_and_less_and_never_lose_the_last_question(self):
+    def test_each_cut_keeps_less_and_the_last_question(self):
         messages = [user("1"), says(), user("2"), says(), user("3")] + groups(6)
         found = cuts(messages, 2)
         sizes = [estimate.of_messages(plan.kept) for plan in found]
@@ -126,7 +127,8 @@ class TheQuestion(unittest.TestCase):
     def test_it_extends_what_the_server_has_read(self):
         messages = [user("1")] + groups(2) + [says()]
         wire = history.to_wire("s", messages)
-        self.assertEqual(compaction.request("s", messages, "sum up"), wire + [{"role": "user", "content": "sum up"}])
+        self.assertEqual(compaction.request("s", messages, "sum up"),
+                         wire + [{"role": "user", "content": "sum up"}])
 
     def test_it_joins_a_question_that_waits(self):
         wire = compaction.request("s", [user("1"), says(), user("2")], "sum up")
@@ -135,15 +137,16 @@ class TheQuestion(unittest.TestCase):
 
     def test_what_it_says(self):
         text = compaction.instructions(False, 50)
-        for word in ("hand-over", "conversation", "Goal", "Rules from the user", "Done", "State of files", "Open problems",
-                     "Next step", "at most 50 words", "data", "Call no tools"):
+        for word in ("hand-over", "conversation", "Goal", "Rules from the user", "Done", "State of files",
+                     "Open problems", "Next step", "at most 50 words", "data", "Call no tools"):
             self.assertIn(word, text)
         self.assertNotIn(compaction.UPDATE, text)
         self.assertTrue(compaction.instructions(True).endswith(compaction.UPDATE))
 
     def test_leaked_thoughts_are_no_part_of_the_answer(self):
-        cases = (("<think>hm</think>\nGoal", "Goal"), ("hm\n</think>\nGoal", "Goal"), ("<think>hm", ""), (" Goal ", "Goal"),
-                 ("Goal: strip `</think>` from answers", "Goal: strip `</think>` from answers"),
+        cases = (("<think>hm</think>\nGoal", "Goal"), ("hm\n</think>\nGoal", "Goal"), ("<think>hm", ""),
+                 (" Goal ", "Goal"), ("Goal: strip `</think>` from answers",
+                                      "Goal: strip `</think>` from answers"),
                  ("<think>a</think>b <think> stays", "b <think> stays"))
         for text, left in cases:
             with self.subTest(text):
@@ -159,14 +162,16 @@ class Transcript(unittest.TestCase):
 
     def test_its_lines(self):
         text = self.request([SUMMARY, user("hello")] + group(1, output="a\nb") + [says("done")])
-        self.assertIn('summary: earlier\nuser: hello\nassistant calls bash {"command": "ls"}\ntool bash: a\nb\nassistant: done', text)
+        self.assertIn('summary: earlier\nuser: hello\nassistant calls bash {"command": "ls"}\ntool bash: '
+                      'a\nb\nassistant: done', text)
 
     def test_long_messages_are_cut(self):
         text = self.request([user("a" * 1000 + "b" * 5000 + "c" * 1000)])
         self.assertIn("user: " + "a" * 1000 + "… [+5000 chars] …" + "c" * 1000 + "\n", text)
 
     def test_the_oldest_turns_go_and_the_summary_stays(self):
-        messages = [SUMMARY] + sum(([user("question %d " % n + "x" * 360), says("answer %d" % n)] for n in range(20)), [])
+        messages = [SUMMARY] + sum(([user("question %d " % n + "x" * 360), says("answer %d" % n)]
+                                    for n in range(20)), [])
         text = self.request(messages, 1000)
         self.assertIn("summary: earlier", text)
         self.assertNotIn("question 0 ", text)
@@ -189,25 +194,31 @@ class Facts(unittest.TestCase):
         return messages
 
     def test_what_was_done(self):
-        messages = (self.call(1, "read_file", '{"path": "a.py"}') + self.call(2, "read_file", '{"path": "b.py"}')
-                    + self.call(3, "edit_file", '{"path": "a.py"}') + self.call(4, "write_file", '{"path": "c.py"}')
+        messages = (self.call(1, "read_file", '{"path": "a.py"}') + self.call(2, "read_file", '{"path": '
+                                                                                              '"b.py"}')
+                    + self.call(3, "edit_file", '{"path": "a.py"}')
+                    + self.call(4, "write_file", '{"path": "c.py"}')
                     + self.call(5, "read_skill", '{"name": "bg-jobs"}'))
         self.assertEqual(summary_message("text", messages, "1 ✓ read\n[plan: 1 of 2 done]")["content"],
-                         "text\n\n[files changed: a.py, c.py]\n[files read: b.py]\n[skills in use: bg-jobs; read them again if needed]\n"
+                         "text\n\n[files changed: a.py, c.py]\n[files read: b.py]\n[skills in use: bg-jobs; "
+                         "read them again if needed]\n"
                          "[the plan:]\n1 ✓ read\n[plan: 1 of 2 done]")
 
     def test_what_did_not_happen_is_no_fact(self):
         for output, more in (("fine", {"status": "failed"}), (history.INTERRUPTED, {})):
             with self.subTest(output):
                 self.assertEqual(facts(self.call(1, "write_file", '{"path": "a"}', output, **more)), {})
-        self.assertEqual(facts(self.call(1, "write_file", "{}") + self.call(2, "write_file", '{"path": [1]}')), {})
+        self.assertEqual(facts(self.call(1, "write_file", "{}")
+                               + self.call(2, "write_file", '{"path": [1]}')), {})
 
     def test_they_survive_the_next_summary(self):
         names = ["plain.py", "with, comma", "line\nbreak", " blank ", "a]b", "100%s"]
-        messages = sum((self.call(number, "write_file", json.dumps({"path": name})) for number, name in enumerate(names)), [])
+        messages = sum((self.call(number, "write_file", json.dumps({"path": name})) for number,
+                        name in enumerate(names)), [])
         first = summary_message("text", messages)
         second = summary_message("other", [first, user("2"), says()])
-        self.assertEqual((second["facts"], second["content"].split("\n\n")[1]), ({"changed": names}, first["content"].split("\n\n")[1]))
+        self.assertEqual((second["facts"], second["content"].split("\n\n")[1]),
+                         ({"changed": names}, first["content"].split("\n\n")[1]))
         third = facts([second] + self.call(1, "write_file", '{"path": "plain.py"}'))
         self.assertEqual(third["changed"][-1], "plain.py")
 
@@ -221,7 +232,8 @@ class Facts(unittest.TestCase):
         self.assertEqual(facts(messages), {"read": ["f%d" % n for n in range(60, 100)]})
 
     def test_a_summary_without_facts_is_the_text_alone(self):
-        self.assertEqual(summary_message("text", [user()]), {"role": "user", "content": "text", "kind": "summary"})
+        self.assertEqual(summary_message("text", [user()]),
+                         {"role": "user", "content": "text", "kind": "summary"})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""How many tokens a conversation takes: the estimate, the server's correction, and that each message is counted once."""
+"""How many tokens a conversation takes: the estimate, the server's correction, and that each message is
+counted once.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ CALL = {"ref": "call_1", "name": "bash", "arguments": '{"command": "ls"}'}
 
 class Tokens(unittest.TestCase):
     def test_table(self):
-        for text, expected in (("", 0), ("a" * 36, 10), ("é" * 10, 10), ("漢字", 2), ("a" * 36 + "漢", 11), ("\ud800", 1)):
+        for text, expected in (("", 0), ("a" * 36, 10), ("é" * 10, 10), ("漢字", 2), ("a" * 36 + "漢", 11),
+                               ("\ud800", 1)):
             with self.subTest(text):
                 self.assertAlmostEqual(estimate.tokens(text), expected)
 
@@ -22,7 +25,8 @@ class Tokens(unittest.TestCase):
         plain = estimate.of_message(assistant_message("hello"))
         self.assertAlmostEqual(estimate.of_message(user_message("a" * 36)), 10 + estimate.PER_MESSAGE)
         self.assertGreater(estimate.of_message(assistant_message("hello", "why")), plain)
-        self.assertGreater(estimate.of_message(assistant_message("hello", "", [CALL])), plain + estimate.PER_MESSAGE)
+        self.assertGreater(estimate.of_message(assistant_message("hello", "", [CALL])),
+                           plain + estimate.PER_MESSAGE)
 
 
 class AMeter(unittest.TestCase):
@@ -39,14 +43,14 @@ class AMeter(unittest.TestCase):
         tools = [{"function": {"name": "x" * 360}}]
         self.assertGreater(estimate.Meter("s", tools).used([]), estimate.Meter("s", []).used([]) + 100)
 
-    def test_with_a_report_only_what_came_after_it_is_estimated(self):
+    def test_only_what_follows_a_report_is_estimated(self):
         self.meter.report(self.messages, 2000, 100)
         self.assertEqual(self.meter.used(self.messages), 2100)
         self.assertEqual(self.meter.measure, 2100)
         self.messages.append(tool_message("call_1", "bash", "o" * 3600))
         self.assertEqual(self.meter.used(self.messages), 2100 + round(self.meter.ratio * 1008))
 
-    def test_the_ratio_is_learned_and_stays_within_its_bounds(self):
+    def test_ratio_is_learned_within_bounds(self):
         asked = estimate.of_prompt("s" * 360, []) + estimate.of_message(self.messages[0])
         for reported, ratio in ((asked * 1.2, 1.2), (asked * 9, 1.8), (asked / 9, 0.6)):
             with self.subTest(reported):
@@ -56,7 +60,7 @@ class AMeter(unittest.TestCase):
                 expected = ratio * (asked + estimate.of_message(self.messages[1]))
                 self.assertAlmostEqual(self.meter.used(self.messages), expected, delta=2)
 
-    def test_a_report_that_is_far_too_small_is_not_believed(self):
+    def test_report_far_too_small_is_not_believed(self):
         self.meter.report(self.messages, 3, 1)  # some count only what was not cached
         self.assertGreater(self.meter.used(self.messages), 600)
 
@@ -71,11 +75,12 @@ class AMeter(unittest.TestCase):
 
     def test_messages_that_were_replaced_are_counted_anew(self):
         self.meter.report(self.messages, 1500, 0)
-        self.messages[0] = user_message("short")  # the list is as long as before and ends with the same message
+        # the list is as long as before and ends with the same message
+        self.messages[0] = user_message("short")
         self.meter.forget()
         self.assertEqual(self.meter.used(self.messages), self.meter.estimate(self.messages))
 
-    def test_what_is_shown_is_the_larger_of_measure_and_estimate(self):
+    def test_larger_of_report_and_estimate_is_shown(self):
         self.meter.report(self.messages, 1500, 600)
         self.assertEqual(self.meter.shown(self.messages), 2100)
         self.meter.forget()

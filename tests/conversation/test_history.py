@@ -22,7 +22,8 @@ TWO = assistant_message("both", "", [call("call_1"), call("call_2")])
 # name: (messages, mended)
 MENDED = {
     "nothing is missing": ([ASKED, ONE, tool_message("call_1", "bash", "ok")],) * 2,
-    "a missing result is filled in": ([ASKED, ONE], [ASKED, ONE, tool_message("call_1", "bash", INTERRUPTED)]),
+    "a missing result is filled in": ([ASKED, ONE],
+                                      [ASKED, ONE, tool_message("call_1", "bash", INTERRUPTED)]),
     "a missing result before the next question": (
         [ASKED, ONE, ASKED], [ASKED, ONE, tool_message("call_1", "bash", INTERRUPTED), ASKED]),
     "results come in the order of the calls": (
@@ -70,7 +71,8 @@ class CloseCalls(unittest.TestCase):
 class DropUnanswered(unittest.TestCase):
     def test_table(self):
         summary = dict(ASKED, kind="summary")
-        for messages, left in (([ASKED], 0), ([summary, ASKED], 1), ([summary], 1), ([ASKED, ONE, ASKED, ASKED], 2), ([], 0)):
+        for messages, left in (([ASKED], 0), ([summary, ASKED], 1), ([summary], 1),
+                               ([ASKED, ONE, ASKED, ASKED], 2), ([], 0)):
             kept = list(messages)
             history.drop_unanswered(kept)
             self.assertEqual(kept, messages[:left])
@@ -80,25 +82,30 @@ class ToWire(unittest.TestCase):
     def test_every_kind_of_message(self):
         messages = [
             ASKED,
-            assistant_message("look", "think", [{"ref": "call_1", "name": "bash", "arguments": '{"command":"ls"}'}]),
+            assistant_message("look", "think", [{"ref": "call_1", "name": "bash",
+                                                 "arguments": '{"command":"ls"}'}]),
             tool_message("call_1", "bash", "a"),
         ]
         self.assertEqual(history.to_wire("be good", messages), [
             {"role": "system", "content": "be good"},
             {"role": "user", "content": "go"},
             {"role": "assistant", "content": "look", "reasoning_content": "think", "tool_calls": [
-                {"id": "call_1", "type": "function", "function": {"name": "bash", "arguments": '{"command":"ls"}'}}]},
+                {"id": "call_1", "type": "function",
+                 "function": {"name": "bash", "arguments": '{"command":"ls"}'}}]},
             {"role": "tool", "tool_call_id": "call_1", "name": "bash", "content": "a"},
         ])
 
-    def test_reasoning_goes_back_under_the_name_that_its_message_keeps(self):
-        for field, kept in (("", "reasoning_content"), ("reasoning_content", "reasoning_content"), ("reasoning", "reasoning"),
-                            ("thinking", "thinking"), ("role", "reasoning_content")):
+    def test_reasoning_returns_under_its_own_name(self):
+        for field, kept in (("", "reasoning_content"), ("reasoning_content", "reasoning_content"),
+                            ("reasoning", "reasoning"), ("thinking", "thinking"),
+                            ("role", "reasoning_content")):
             message = assistant_message("a", "think", (), field)
-            self.assertEqual(history.to_wire("s", [message])[1], {"role": "assistant", "content": "a", kept: "think"})
+            self.assertEqual(history.to_wire("s", [message])[1],
+                             {"role": "assistant", "content": "a", kept: "think"})
         for field in ("role", "content", [], None, 1):  # a session file may come with a hostile repository
             message = {"role": "assistant", "content": "a", "reasoning": "think", "reasoningField": field}
-            self.assertEqual(history.to_wire("s", [message])[1], {"role": "assistant", "content": "a", "reasoning_content": "think"})
+            self.assertEqual(history.to_wire("s", [message])[1],
+                             {"role": "assistant", "content": "a", "reasoning_content": "think"})
 
     def test_a_longer_conversation_begins_with_the_same_bytes(self):
         messages = [ASKED, ONE, tool_message("call_1", "bash", "a"), assistant_message("done", "why")]
@@ -108,16 +115,18 @@ class ToWire(unittest.TestCase):
             shorter = json.dumps(history.to_wire("s", messages[:length]))[:-1]
             self.assertTrue(json.dumps(history.to_wire("s", messages)).startswith(shorter))
 
-    def test_a_summary_and_the_question_behind_it_are_one_message(self):
+    def test_summary_and_next_question_are_one_message(self):
         summary = dict(user_message("a fact"), kind="summary")
         wire = history.to_wire("s", [summary, ASKED, ONE, tool_message("call_1", "bash", "a"), ASKED])
         framed = "[summary of the conversation so far]\na fact\n[end of the summary]"
         self.assertEqual(wire[1], {"role": "user", "content": framed + "\n\ngo"})
-        self.assertEqual([message["role"] for message in wire], ["system", "user", "assistant", "tool", "user"])
+        self.assertEqual([message["role"] for message in wire],
+                         ["system", "user", "assistant", "tool", "user"])
         self.assertEqual(history.to_wire("s", [summary])[1:], [{"role": "user", "content": framed}])
 
     def test_requests_after_a_summary_grow_element_by_element(self):
-        messages = [dict(user_message("a fact"), kind="summary"), ASKED, ONE, tool_message("call_1", "bash", "a"), says(), ASKED, says()]
+        messages = [dict(user_message("a fact"), kind="summary"), ASKED, ONE,
+                    tool_message("call_1", "bash", "a"), says(), ASKED, says()]
         ends = [2, 4, 6]  # behind a question or a result: where requests are made
         requests = [history.to_wire("s", messages[:end]) for end in ends]
         for before, after in zip(requests, requests[1:]):

@@ -1,4 +1,6 @@
-"""Compaction against a real model server: what is asked, what the history becomes, and that a failure leaves it alone."""
+"""Compaction against a real model server: what is asked, what the history becomes, and that a failure leaves
+it alone.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ CALL = [{"call": {"name": "bash", "arguments": {"command": "ls"}}}]
 
 def talk(turns, size=400):
     """So many turns, question and answer of `size` characters each."""
-    return sum(([user_message("question %d " % number + "q" * size), assistant_message("answer %d " % number + "a" * size)]
+    return sum(([user_message("question %d " % number + "q" * size),
+                 assistant_message("answer %d " % number + "a" * size)]
                 for number in range(1, turns + 1)), [])
 
 
@@ -36,7 +39,8 @@ def calls(count, size=2000, name="bash"):
     messages = []
     for number in range(1, count + 1):
         ref = "call_%d" % number
-        messages += [assistant_message("", "", [{"ref": ref, "name": name, "arguments": '{"path": "f%d"}' % number}]),
+        messages += [assistant_message("", "", [{"ref": ref, "name": name,
+                                                 "arguments": '{"path": "f%d"}' % number}]),
                      tool_message(ref, name, "o" * size)]
     return messages
 
@@ -51,7 +55,8 @@ class Compact(unittest.TestCase):
 
     def compactor(self, server, messages, window=0, cancel=None, **settings):
         """A Compactor for a session with these messages; `self.session` is the session."""
-        overrides = dict({"model.url": server.url, "model.name": "m", "model.contextWindow": window}, **settings)
+        overrides = dict({"model.url": server.url, "model.name": "m", "model.contextWindow": window},
+                         **settings)
         process = self.process = Process(config.load(self.folder, {"HOME": self.folder}, None, overrides))
         session = self.session = process.new_session(self.folder)
         session.messages += messages
@@ -77,7 +82,8 @@ class Compact(unittest.TestCase):
         self.assertEqual(len(messages) - 1, len(kept))
         for mine, given in zip(messages[1:], kept):
             self.assertIs(mine, given)
-        self.assertRegex(outcome.line, r"^🗜️ compressed \d+ messages → 1 summary \+ %d kept \(%d tokens, \d+\.\ds\)$" % (
+        self.assertRegex(outcome.line, r"^🗜️ compressed \d+ messages → 1 summary \+ %d kept \(%d tokens, "
+                                       r"\d+\.\ds\)$" % (
             len(kept), self.used()))
 
     # /compact
@@ -95,16 +101,18 @@ class Compact(unittest.TestCase):
         self.assertEqual([event for event in self.events if type(event) is WindowUse], [WindowUse(1210, 0)])
         self.assertEqual(self.session.seen.skills_read, set(), "they can be read again")
         sent = request.body["messages"]
-        self.assertEqual(sent[:-1], history.to_wire(self.session.prepared.system, messages), "the very same messages, and one more")
+        self.assertEqual(sent[:-1], history.to_wire(self.session.prepared.system, messages),
+                         "the very same messages, and one more")
         self.assertEqual(sent[-1], {"role": "user", "content": compaction.instructions(False)})
         self.assertEqual(request.body["tools"], self.session.prepared.wire_tools)
         self.assertNotIn("tool_choice", request.body)
 
-    def test_the_rest_of_the_talk_knows_the_summary_and_the_next_one_brings_it_up_to_date(self):
+    def test_later_requests_and_summaries_build_on_it(self):
         with ModelServer(GOOD) as server:
             self.compactor(server, talk(4)).forced()
             wire = history.to_wire(self.session.prepared.system, self.session.messages)
-            self.assertEqual([message["role"] for message in wire], ["system", "user", "assistant", "user", "assistant"])
+            self.assertEqual([message["role"] for message in wire],
+                             ["system", "user", "assistant", "user", "assistant"])
             self.assertIn("the password is tulip", wire[1]["content"])
             self.assertIn("question 3", wire[1]["content"])
             again = self.compactor(server, self.session.messages + talk(3))
@@ -113,7 +121,7 @@ class Compact(unittest.TestCase):
         self.assertTrue(sent[-1]["content"].endswith(compaction.UPDATE))
         self.assertEqual(sum(map(history.is_summary, self.session.messages)), 1)
 
-    def test_the_hook_runs_before_the_summary_is_asked_for(self):
+    def test_hook_runs_before_the_summary(self):
         os.makedirs(self.folder + "/.config/mm")
         with open(self.folder + "/.config/mm/config.json", "w") as file:
             json.dump({"hooks": {"preCompact": [{"command": "cat > %s/told" % self.folder}]}}, file)
@@ -134,7 +142,7 @@ class Compact(unittest.TestCase):
                     self.assertEqual(compactor.forced(), compact.Outcome(line, False, None))
             self.assertEqual(server.requests, [])
 
-    def test_no_turn_is_kept_where_none_is_to_be(self):
+    def test_keep_last_turns_may_be_zero(self):
         with ModelServer(GOOD) as server:
             outcome = self.compactor(server, talk(2), **{"context.keepLastTurns": 0}).forced()
         self.assert_summarised(outcome, [])
@@ -167,7 +175,7 @@ class Compact(unittest.TestCase):
         "closed the connection": [{"text": "Goa"}, {"drop": True}],
     }
 
-    def test_a_failed_summary_is_asked_for_once_more_with_a_transcript(self):
+    def test_failed_summary_is_tried_with_a_transcript(self):
         for reason, first in self.FIRST_TRIES.items():
             with self.subTest(reason), ModelServer(first, GOOD) as server:
                 messages = talk(5, 600)
@@ -180,7 +188,7 @@ class Compact(unittest.TestCase):
                 self.assertNotIn("user: question 4", body["messages"][1]["content"])
                 self.assertIn(compaction.instructions(False), body["messages"][1]["content"])
 
-    def test_a_second_failure_is_told_and_there_is_no_third_try(self):
+    def test_second_failure_is_reported_without_third_try(self):
         with ModelServer(CALL, [{"text": ""}, {"thought": "hm"}], GOOD) as server:
             self.assert_failed(server, talk(5), summary.NO_SUMMARY)
             self.assertEqual(len(server.requests), 2)
@@ -193,10 +201,11 @@ class Compact(unittest.TestCase):
         server = ModelServer(GOOD)
         server.close()
         outcome = self.compactor(server, talk(5)).forced()
-        self.assertRegex(outcome.line, r"^\[compact: failed, history kept: no model server at .* \(connection refused\)")
+        self.assertRegex(outcome.line, r"^\[compact: failed, history kept: no model server at .* "
+                                       r"\(connection refused\)")
         self.assertEqual(len(self.session.messages), 10)
 
-    def test_a_conversation_larger_than_the_window_goes_as_a_transcript_that_fits(self):
+    def test_too_long_conversation_goes_as_transcript(self):
         messages = talk(60)
         with ModelServer(GOOD) as server:
             outcome = self.compactor(server, messages, 6000).forced()
@@ -218,14 +227,14 @@ class Compact(unittest.TestCase):
 
     # Before a model call
 
-    def test_with_room_or_without_a_known_window_nothing_happens(self):
+    def test_nothing_happens_with_room_or_unknown_window(self):
         messages = talk(20)
         with ModelServer(GOOD) as server:
             for window in (0, self.window_at(messages, 0.79)):
                 self.assertIsNone(self.compactor(server, messages, window).check())
             self.assertEqual(server.requests, [])
 
-    def test_old_outputs_go_first_and_no_model_is_asked(self):
+    def test_old_outputs_go_first_without_a_request(self):
         messages = [user_message("go")] + calls(12)
         before = copy.deepcopy(messages)
         with ModelServer(GOOD) as server:
@@ -236,7 +245,8 @@ class Compact(unittest.TestCase):
             self.assertIsNone(compactor.check())
             self.assertEqual(server.requests, [])
         self.assertEqual(messages, before, "the messages themselves are not touched")
-        self.assertEqual([message["content"] for message in self.session.messages if message["role"] == "tool"],
+        self.assertEqual([message["content"] for message in self.session.messages
+                          if message["role"] == "tool"],
                          ["[output of bash left out to save context]"] * 6 + ["o" * 2000] * 6)
 
     def test_too_little_to_gain_is_left_in(self):
@@ -248,36 +258,39 @@ class Compact(unittest.TestCase):
     def test_turns_before_the_last_k_become_a_summary(self):
         messages = talk(40) + [user_message("and now?")]
         with ModelServer(GOOD) as server:
-            compactor = self.compactor(server, messages, self.window_at(messages, 0.9), **{"context.keepLastTurns": 3})
+            compactor = self.compactor(server, messages, self.window_at(messages, 0.9),
+                                       **{"context.keepLastTurns": 3})
             outcome = compactor.check()
             self.assertIsNone(compactor.check())
             [request] = server.wait_requests(1)
         self.assert_summarised(outcome, messages[-5:])
-        self.assertTrue(request.body["messages"][-1]["content"].startswith("and now?\n\n["), "no two user messages in a row")
+        self.assertTrue(request.body["messages"][-1]["content"].startswith("and now?\n\n["),
+                        "no two user messages in a row")
 
-    def test_fewer_turns_are_kept_where_k_of_them_do_not_fit(self):
+    def test_fewer_turns_are_kept_if_necessary(self):
         messages = talk(1) + talk(1, 20000) + [user_message("and now?")]
         with ModelServer(GOOD) as server:
             outcome = self.compactor(server, messages, self.window_at(messages, 0.9)).check()
         self.assert_summarised(outcome, messages[-1:])
 
-    def test_a_long_turn_is_cut_inside_and_its_question_stays(self):
+    def test_long_turn_is_cut_after_its_question(self):
         messages = talk(1) + [user_message("the long task")] + calls(12, 2000, "read_skill")
         with ModelServer(GOOD) as server:
             outcome = self.compactor(server, messages, self.window_at(messages, 0.9)).check()
             [request] = server.wait_requests(1)
         self.assert_summarised(outcome, [messages[2]] + messages[-8:])
         self.assertEqual(history.repaired(self.session.messages), self.session.messages)
-        self.assertEqual(request.body["messages"][:-1], history.to_wire(self.session.prepared.system, messages))
+        self.assertEqual(request.body["messages"][:-1],
+                         history.to_wire(self.session.prepared.system, messages))
 
-    def test_a_summary_that_fails_still_leaves_old_outputs_out(self):
+    def test_failed_summary_still_clears_old_outputs(self):
         messages = [user_message("go")] + calls(14)
         with ModelServer(CALL) as server:
             outcome = self.compactor(server, messages, self.window_at(messages, 1.5)).check()
         self.assertRegex(outcome.line, "^🗜️ left out 8 old tool output")
         self.assertEqual(outcome.changed, True)
 
-    def test_two_failures_end_the_turn_when_the_next_request_does_not_fit(self):
+    def test_two_failures_without_room_end_the_turn(self):
         messages = talk(30)
         window = self.window_at(messages, 0.95)
         with ModelServer(CALL) as server:
@@ -290,11 +303,12 @@ class Compact(unittest.TestCase):
             self.assertEqual(len(server.requests), 4)
         self.assertEqual(self.session.messages, messages)
 
-    def test_two_failures_with_room_left_let_the_turn_go_on(self):
+    def test_two_failures_with_room_change_nothing(self):
         messages = talk(30)
         with ModelServer(CALL) as server:
             compactor = self.compactor(server, messages, self.window_at(messages, 0.83))
-            self.assertEqual([compactor.check().stop, compactor.check().stop, compactor.check()], [None, None, None])
+            self.assertEqual([compactor.check().stop, compactor.check().stop, compactor.check()],
+                             [None, None, None])
             self.assertEqual(len(server.requests), 4)
 
     def test_what_cannot_be_shortened_asks_no_model(self):
@@ -304,18 +318,21 @@ class Compact(unittest.TestCase):
             self.assertEqual(server.requests, [])
 
     def test_the_reserve_and_the_threshold(self):
-        cases = (({}, 8000, 6400), ({"context.threshold": 1}, 8000, 7000), ({"context.reserve": 2000}, 8000, 6000),
-                 ({"context.threshold": 1}, 100000, 95904), ({"context.reserve": 50000}, 8000, 4000))
+        cases = (({}, 8000, 6400), ({"context.threshold": 1}, 8000, 7000),
+                 ({"context.reserve": 2000}, 8000, 6000), ({"context.threshold": 1}, 100000, 95904),
+                 ({"context.reserve": 50000}, 8000, 4000))
         for settings, window, limit in cases:
             with self.subTest(settings):
-                self.assertEqual(estimate.limit(config.load("/", {"HOME": "/nonexistent"}, None, settings), window), limit)
+                self.assertEqual(estimate.limit(config.load("/", {"HOME": "/nonexistent"}, None, settings),
+                                                window), limit)
 
     # After a refusal
 
     def refuse(self, compactor, prompt, window):
-        return compactor.overflowed(ModelError("too long", "context_overflow", 400, numbers={"prompt": prompt, "window": window}))
+        return compactor.overflowed(ModelError("too long", "context_overflow", 400,
+                                               numbers={"prompt": prompt, "window": window}))
 
-    def test_a_refusal_teaches_the_window_and_shortens_the_history_once(self):
+    def test_refusal_reveals_the_window_and_shortens_once(self):
         messages = talk(30) + [user_message("and now?")]
         with ModelServer(GOOD) as server:
             compactor = self.compactor(server, messages)
@@ -326,7 +343,8 @@ class Compact(unittest.TestCase):
             self.assertEqual(self.process.model.window.size, 8192)
             self.assertNotIn("tools", request.body, "what was just refused is not sent again")
             second = self.refuse(compactor, 8200, 8192)
-        self.assertEqual(second.stop, "⚠️ the conversation no longer fits the context window (8200/8192 tokens). Use /new or /compact.")
+        self.assertEqual(second.stop, "⚠️ the conversation no longer fits the context window (8200/8192 "
+                                      "tokens). Use /new or /compact.")
         self.assertEqual(second.changed, False)
 
     def test_a_refusal_without_numbers(self):
@@ -347,16 +365,18 @@ class Compact(unittest.TestCase):
                 self.assertIsNone(compactor.overflowed(problem))
             self.assertEqual(server.requests, [])
 
-    def test_an_empty_answer_to_a_prompt_that_fills_the_window_counts_as_a_refusal(self):
+    def test_empty_answer_to_full_window_is_a_refusal(self):
         messages = talk(30) + [user_message("and now?")]
         problem = ModelError("x ended its answer (200) before the first word", "empty", 200)
         with ModelServer(GOOD) as server:
             for window in (self.window_at(messages, 0.7), 0):
-                self.assert_summarised(self.compactor(server, messages, window).overflowed(problem), messages[-3:])
+                self.assert_summarised(self.compactor(server, messages, window).overflowed(problem),
+                                       messages[-3:])
         with ModelServer(CALL) as server:
-            self.assertIsNone(self.compactor(server, messages, 0).overflowed(problem), "the problem itself tells more")
+            self.assertIsNone(self.compactor(server, messages, 0).overflowed(problem),
+                              "the problem itself tells more")
 
-    def test_an_answer_that_broke_off_is_not_asked_for_again(self):
+    def test_broken_answer_is_not_asked_for_again(self):
         with ModelServer(GOOD) as server:
             compactor = self.compactor(server, talk(5))
             self.assertIsNone(self.refuse(compactor, 9125, 8192))

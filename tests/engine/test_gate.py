@@ -55,7 +55,7 @@ class Gate(unittest.TestCase):
                 self.assertEqual(self.permits(subject, "bash", front), allowed)
                 self.assertFalse(self.permits(subject, "write_file", front))
 
-    def test_never_covers_the_calls_that_would_not_have_asked(self):
+    def test_never_covers_calls_that_would_not_ask(self):
         subject = gate.Gate(False)
         self.permits(subject, "plan", Answers(NEVER))
         self.assertFalse(self.permits(subject, "plan", Answers(), asks=False))
@@ -64,7 +64,7 @@ class Gate(unittest.TestCase):
         for answer in ("yes", "", None, "ALLOW", UNASKED, Rejected("no")):
             self.assertFalse(self.permits(gate.Gate(False), "bash", Answers(answer)))
 
-    def test_an_answer_that_comes_with_the_cancel_is_not_remembered(self):
+    def test_answer_during_a_cancel_is_not_remembered(self):
         cancel, subject = Cancel(), gate.Gate(False)
         cancel.cancel()
         with self.assertRaises(Cancelled):
@@ -74,7 +74,8 @@ class Gate(unittest.TestCase):
 
 class Rejection(unittest.TestCase):
     def test_the_words_of_the_user_follow(self):
-        self.assertEqual(gate.rejection("bash", 2, Rejected("use make")), "[command rejected by the user]\nThe user says: use make")
+        self.assertEqual(gate.rejection("bash", 2, Rejected("use make")), "[command rejected by the "
+                                                                          "user]\nThe user says: use make")
 
     def test_nobody_has_rejected_what_nobody_saw(self):
         self.assertEqual(gate.rejection("bash", 2, UNASKED), "[not run: nobody can be asked]")
@@ -82,7 +83,8 @@ class Rejection(unittest.TestCase):
     def test_texts(self):
         self.assertEqual(gate.rejection("bash", 1), "[command rejected by the user]")
         self.assertEqual(gate.rejection("edit_file", 1), "[edit_file rejected by the user]")
-        self.assertEqual(gate.rejection("bash", 2), "[command rejected by the user]\n[stop and ask the user what they want]")
+        self.assertEqual(gate.rejection("bash", 2), "[command rejected by the user]\n[stop and ask the user "
+                                                    "what they want]")
 
 
 if __name__ == "__main__":

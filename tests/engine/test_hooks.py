@@ -1,4 +1,6 @@
-"""Hooks: real programs that are told, object, fail, hang and are cancelled; and what their ends mean, as a table."""
+"""Hooks: real programs that are told, object, fail, hang and are cancelled; and what their ends mean, as a
+table.
+"""
 
 from __future__ import annotations
 
@@ -84,13 +86,16 @@ class HookTest(unittest.TestCase):
 class WithoutHooks(unittest.TestCase):
     def test_nothing_is_imported_and_no_thread_started(self):
         program = ("import sys, threading\n"
-                   "from mm.config import config\nfrom mm.cancel import Cancel\nfrom mm.engine.hooks import NOTHING, Hooks\n"
+                   "from mm.config import config\nfrom mm.cancel import Cancel\nfrom mm.engine.hooks import "
+                   "NOTHING, Hooks\n"
                    "subject = Hooks(config.load('/', {}), 'id', '/')\n"
                    "assert not subject.present('preToolCall')\n"
                    "assert subject.run('preToolCall', Cancel(), 'bash', {}) is NOTHING\n"
                    "assert threading.active_count() == 1\n"
-                   "print([name for name in ('subprocess', 'signal', 'mm.wire.child', 'mm.tools.bash') if name in sys.modules])")
-        done = subprocess.run([sys.executable, "-S", "-c", program], cwd=PROJECT, env=support.environment(), stdout=subprocess.PIPE)
+                   "print([name for name in ('subprocess', 'signal', 'mm.wire.child', 'mm.tools.bash') if "
+                   "name in sys.modules])")
+        done = subprocess.run([sys.executable, "-S", "-c", program], cwd=PROJECT, env=support.environment(),
+                              stdout=subprocess.PIPE)
         self.assertEqual(done.stdout, b"[]\n")
 
 
@@ -101,16 +106,18 @@ class WhatItIsGiven(HookTest):
         text = self.read("seen")
         self.assertEqual(text.count("\n"), 1)
         self.assertEqual(json.loads(text), {
-            "event": "preToolCall", "sessionId": "20260916-101530-4f2a9c1e", "cwd": self.folder, "transcript": None, "version": 1,
-            "tool": "bash", "input": {"command": "echo \u00e9\ufffd"}, "callId": "call_7"})
+            "event": "preToolCall", "sessionId": "20260916-101530-4f2a9c1e", "cwd": self.folder,
+            "transcript": None, "version": 1, "tool": "bash", "input": {"command": "echo \u00e9\ufffd"},
+            "callId": "call_7"})
 
     def test_the_fields_of_an_event_and_the_transcript(self):
         subject = self.hooks("postToolCall", "cat > seen")
         subject.transcript = "/sessions/x.json"
-        subject.run("postToolCall", Cancel(), "bash", {"command": "ls"}, call_id="call_1", output="x" * 50_000 + "end",
-                    status="completed", duration_ms=12)
+        subject.run("postToolCall", Cancel(), "bash", {"command": "ls"}, call_id="call_1",
+                    output="x" * 50_000 + "end", status="completed", duration_ms=12)
         seen = json.loads(self.read("seen"))
-        self.assertEqual((seen["transcript"], seen["status"], seen["durationMs"]), ("/sessions/x.json", "completed", 12))
+        self.assertEqual((seen["transcript"], seen["status"], seen["durationMs"]),
+                         ("/sessions/x.json", "completed", 12))
         self.assertLessEqual(len(seen["output"]), 20_000)
         self.assertGreater(len(seen["output"]), 19_000)
         self.assertTrue(seen["output"].endswith("xend"))
@@ -125,18 +132,22 @@ class WhatItIsGiven(HookTest):
         common = {"MM_SESSION": "20260916-101530-4f2a9c1e", "MM_CWD": self.folder}
         for event, tool, arguments, expected in (
                 ("userPrompt", None, None, {}),
-                ("preToolCall", "bash", {"command": "echo \u00e9"}, {"MM_TOOL": "bash", "MM_COMMAND": "echo \u00e9"}),
-                ("preToolCall", "bash", {"command": "a\0b\ud800"}, {"MM_TOOL": "bash", "MM_COMMAND": "a\ufffdb\ufffd"}),
+                ("preToolCall", "bash", {"command": "echo \u00e9"},
+                 {"MM_TOOL": "bash", "MM_COMMAND": "echo \u00e9"}),
+                ("preToolCall", "bash", {"command": "a\0b\ud800"},
+                 {"MM_TOOL": "bash", "MM_COMMAND": "a\ufffdb\ufffd"}),
                 ("preToolCall", "bash", {}, {"MM_TOOL": "bash"}),
                 ("preToolCall", "plan", {"path": "x"}, {"MM_TOOL": "plan"}),
                 ("postToolCall", "edit_file", {"path": "a/../b"},
                  {"MM_TOOL": "edit_file", "MM_PATH": os.path.join(self.folder, "b")}),
-                ("preToolCall", "write_file", {"path": "link/x"}, {"MM_TOOL": "write_file", "MM_PATH": os.path.realpath("/etc/x")}),
+                ("preToolCall", "write_file", {"path": "link/x"},
+                 {"MM_TOOL": "write_file", "MM_PATH": os.path.realpath("/etc/x")}),
                 ("preToolCall", "read_file", {"path": ""}, {"MM_TOOL": "read_file"})):
             with self.subTest(event, tool=tool):
-                self.assertEqual(self.environment(event, tool, arguments), dict(common, MM_EVENT=event, **expected))
+                self.assertEqual(self.environment(event, tool, arguments),
+                                 dict(common, MM_EVENT=event, **expected))
 
-    def test_what_an_outer_mm_has_set_is_not_taken_for_its_own(self):
+    def test_variables_of_an_outer_mm_are_dropped(self):
         os.environ["MM_COMMAND"] = "outer"
         self.addCleanup(os.environ.pop, "MM_COMMAND")
         self.assertNotIn("MM_COMMAND", self.environment("userPrompt"))
@@ -157,8 +168,10 @@ class WhatItIsGiven(HookTest):
 
 class Which(HookTest):
     def test_match_is_for_the_whole_name(self):
-        for match, tool, runs in (("bash", "bash", True), ("bash", "bash_x", False), ("bash|write_file", "write_file", True),
-                                  ("mcp__.*", "mcp__git__push", True), ("ash", "bash", False), (None, "plan", True)):
+        for match, tool, runs in (("bash", "bash", True), ("bash", "bash_x", False),
+                                  ("bash|write_file", "write_file", True),
+                                  ("mcp__.*", "mcp__git__push", True), ("ash", "bash", False),
+                                  (None, "plan", True)):
             with self.subTest(match, tool=tool):
                 hook = {"command": "exit 2"}
                 if match:
@@ -170,14 +183,15 @@ class Which(HookTest):
         self.assertEqual([subject.present(event) for event in ("preToolCall", "postToolCall")], [True, False])
 
     def test_they_run_in_their_order_until_one_denies(self):
-        subject = self.hooks("preToolCall", "echo 1 >> seen", "echo 2 >> seen; echo no >&2; exit 2", "echo 3 >> seen")
+        subject = self.hooks("preToolCall", "echo 1 >> seen", "echo 2 >> seen; echo no >&2; exit 2",
+                             "echo 3 >> seen")
         self.assertEqual(self.call(subject), denied("no"))
         self.assertEqual(self.lines("seen"), ["1", "2"])
 
-    def test_a_denial_means_nothing_where_nothing_can_be_denied(self):
+    def test_denial_has_no_effect_for_other_events(self):
         for event in ("sessionStart", "preCompact", "sessionEnd"):
-            subject = self.hooks(event, "echo 1 >> seen; exit 2", {"command": "echo 2 >> seen; exit 1", "onFailure": "deny"},
-                                 "echo 3 >> seen")
+            subject = self.hooks(event, "echo 1 >> seen; exit 2",
+                                 {"command": "echo 2 >> seen; exit 1", "onFailure": "deny"}, "echo 3 >> seen")
             self.assertEqual(subject.run(event, Cancel()), NOTHING)
         self.assertEqual(self.lines("seen"), ["1", "2", "3"] * 3)
 
@@ -188,24 +202,28 @@ class Which(HookTest):
         message, command = self.lines("seen")
         self.assertEqual((json.loads(message)["input"], command), ({"command": "ls -l"}, "ls -l"))
 
-    def test_the_last_replacement_wins_and_a_denial_takes_none_with_it(self):
+    def test_last_replacement_wins_unless_denied(self):
         replace = """echo '{"input": {"command": "%s"}}'"""
-        self.assertEqual(self.call(self.hooks("preToolCall", replace % 1, replace % 2)).arguments, {"command": "2"})
+        self.assertEqual(self.call(self.hooks("preToolCall", replace % 1, replace % 2)).arguments,
+                         {"command": "2"})
         self.assertEqual(self.call(self.hooks("preToolCall", replace % 1, "exit 2")), denied("denied"))
         self.assertEqual(self.hooks("turnEnd", replace % 1).run("turnEnd", Cancel()), NOTHING)
 
     def test_contexts_add_up_to_a_limit(self):
         for event in ("sessionStart", "userPrompt"):
-            self.assertEqual(self.hooks(event, "echo one", "echo; echo two", "true").run(event, Cancel()), context("one\ntwo"))
-        long = self.hooks("sessionStart", "printf %03000d 7", "printf %03000d 7").run("sessionStart", Cancel())
+            self.assertEqual(self.hooks(event, "echo one", "echo; echo two", "true").run(event, Cancel()),
+                             context("one\ntwo"))
+        long = self.hooks("sessionStart", "printf %03000d 7", "printf %03000d 7").run("sessionStart",
+                                                                                      Cancel())
         self.assertEqual((len(long.context), long.context[-1]), (4001, "…"))
 
-    def test_a_context_for_the_output_comes_with_a_denial_too(self):
+    def test_context_may_come_with_a_denial(self):
         subject = self.hooks("postToolCall", """echo '{"context": "a"}'""",
                              """echo '{"decision": "deny", "reason": "secret", "context": "b"}'""")
-        self.assertEqual(subject.run("postToolCall", Cancel(), "bash", {}, output="x"), denied("secret", "a\nb"))
+        self.assertEqual(subject.run("postToolCall", Cancel(), "bash", {}, output="x"),
+                         denied("secret", "a\nb"))
 
-    def test_a_context_is_ignored_where_it_has_no_place(self):
+    def test_context_is_ignored_for_other_events(self):
         self.assertEqual(self.call(self.hooks("preToolCall", """echo '{"context": "a"}'""")), NOTHING)
 
 
@@ -214,19 +232,24 @@ ANSWERS = (
     ("preToolCall", Ended(0, b"", b"", False), NOTHING),
     ("preToolCall", Ended(0, b" \n", b"some noise", False), NOTHING),
     ("preToolCall", Ended(0, b"{}", b"", False), NOTHING),
-    ("preToolCall", Ended(0, b'\xef\xbb\xbf{"decision": "allow", "reason": "why not"}\r\n', b"", False), NOTHING),
-    ("preToolCall", Ended(0, b'{"decision": "deny", "reason": " no \\u001b[31mred "}', b"", False), denied("no red")),
+    ("preToolCall", Ended(0, b'\xef\xbb\xbf{"decision": "allow", "reason": "why not"}\r\n', b"", False),
+     NOTHING),
+    ("preToolCall", Ended(0, b'{"decision": "deny", "reason": " no \\u001b[31mred "}', b"", False),
+     denied("no red")),
     ("preToolCall", Ended(0, b'{"decision": "deny"}', b"", False), denied("denied")),
-    ("preToolCall", Ended(0, b'{"decision": "deny", "reason": null, "input": null}', b"", False), denied("denied")),
+    ("preToolCall", Ended(0, b'{"decision": "deny", "reason": null, "input": null}', b"", False),
+     denied("denied")),
     ("preToolCall", Ended(0, b'{"input": {"path": "x"}}', b"", False), Verdict(False, "", "", {"path": "x"})),
     ("turnEnd", Ended(0, b'{"decision": "deny", "reason": "a\\nb"}', b"", False), denied("a\nb")),
-    ("turnEnd", Ended(0, json.dumps({"decision": "deny", "reason": "x" * 5000}).encode(), b"", False), denied("x" * 4000 + "…")),
+    ("turnEnd", Ended(0, json.dumps({"decision": "deny", "reason": "x" * 5000}).encode(), b"", False),
+     denied("x" * 4000 + "…")),
     # a guard that says something else than it should must not open the door
     ("preToolCall", Ended(0, b"fine", b"", False), "stdout is not a JSON object"),
     ("preToolCall", Ended(0, b"[]", b"", False), "stdout is not a JSON object"),
     ("preToolCall", Ended(0, b'"deny"', b"", False), "stdout is not a JSON object"),
     ("preToolCall", Ended(0, b'{"decision": "deny"', b"", False), "stdout is not a JSON object"),
-    ("preToolCall", Ended(0, b'profile loaded\n{"decision": "deny"}', b"", False), "stdout is not a JSON object"),
+    ("preToolCall", Ended(0, b'profile loaded\n{"decision": "deny"}', b"", False),
+     "stdout is not a JSON object"),
     ("preToolCall", Ended(0, b'{"input": {"limit": NaN}}', b"", False), "stdout is not a JSON object"),
     ("preToolCall", Ended(0, b'{"input": ' + b"[" * 200_000, b"", False), "stdout is not a JSON object"),
     ("preToolCall", Ended(0, b'{"decision": "block"}', b"", False), '"decision" must be "deny" or "allow"'),
@@ -269,14 +292,16 @@ class Failures(HookTest):
 
     def assert_fails(self, line, command, **fields):
         del self.logged[:]
-        self.assertEqual(self.call(self.hooks("preToolCall", dict(command=command, **fields))), denied("hook failed: " + line))
+        self.assertEqual(self.call(self.hooks("preToolCall", dict(command=command, **fields))),
+                         denied("hook failed: " + line))
         self.assertEqual(self.logged, ["🪝 " + line])
         allowing = self.hooks("preToolCall", dict(command=command, onFailure="allow", **fields))
         self.assertEqual(self.call(allowing), NOTHING)
         self.assertEqual(self.logged, ["🪝 " + line] * 2)
 
     def test_an_exit(self):
-        self.assert_fails("preToolCall hook echo boom >&2; echo more >&2; exit 1: exit 1: boom", "echo boom >&2; echo more >&2; exit 1")
+        self.assert_fails("preToolCall hook echo boom >&2; echo more >&2; exit 1: exit 1: boom",
+                          "echo boom >&2; echo more >&2; exit 1")
 
     def test_a_signal(self):
         self.assert_fails("preToolCall hook kill -9 $$: killed by signal 9 (SIGKILL)", "kill -9 $$")
@@ -285,55 +310,66 @@ class Failures(HookTest):
         self.assert_fails("preToolCall hook echo fine: stdout is not a JSON object", "echo fine")
 
     def test_too_much(self):
-        self.assert_fails("preToolCall hook yes | head -c 5000000: stdout is longer than 1 MiB", "yes | head -c 5000000")
+        self.assert_fails("preToolCall hook yes | head -c 5000000: stdout is longer than 1 MiB",
+                          "yes | head -c 5000000")
 
     def test_too_slow(self):
         self.assert_fails("preToolCall hook sleep 60: timed out after 0.2 s", "sleep 60", timeout=0.2)
 
     def test_no_program(self):
         self.write(os.path.join(self.declared, "plain.sh"), "#!/bin/sh\n")
-        self.assert_fails("preToolCall hook ./guard.sh: cannot start: No such file or directory", "./guard.sh")
-        self.assert_fails("preToolCall hook /no/such --x: cannot start: No such file or directory", "/no/such --x")
+        self.assert_fails("preToolCall hook ./guard.sh: cannot start: No such file or directory",
+                          "./guard.sh")
+        self.assert_fails("preToolCall hook /no/such --x: cannot start: No such file or directory",
+                          "/no/such --x")
         self.assert_fails("preToolCall hook ./plain.sh: cannot start: Permission denied", "./plain.sh")
         self.assert_fails("preToolCall hook ../mm/: cannot start: Is a directory", "../mm/")
 
     def test_a_program_that_lacks_another_has_started(self):
-        self.write(os.path.join(self.declared, "guard.sh"), "#!/bin/sh\necho no jq >&2; exit 127\n", executable=True)
+        self.write(os.path.join(self.declared, "guard.sh"), "#!/bin/sh\necho no jq >&2; exit 127\n",
+                   executable=True)
         self.assert_fails("preToolCall hook ./guard.sh: exit 127: no jq", "./guard.sh")
 
     def test_no_length_walks_round_a_guard(self):
-        guard = {"command": """case "$MM_COMMAND" in *forbidden) exit 2; esac; cat > seen""", "onFailure": "allow"}
+        guard = {"command": """case "$MM_COMMAND" in *forbidden) exit 2; esac; cat > seen""",
+                 "onFailure": "allow"}
         subject = self.hooks("preToolCall", guard)
         for length in (bash.COMMAND_LIMIT - 1, bash.COMMAND_LIMIT):
             with self.subTest(length):
                 self.assertTrue(self.call(subject, "forbidden".rjust(length)).denied)
-        self.call(subject, "forbidden".rjust(140 * 1024))  # it is cut in the variable, and bash will not run it
+        # it is cut in the variable, and bash will not run it
+        self.call(subject, "forbidden".rjust(140 * 1024))
         self.assertEqual(json.loads(self.read("seen"))["input"]["command"], "forbidden".rjust(140 * 1024))
         self.assertEqual(self.logged, [])
         with self.assertRaisesRegex(ToolError, "too long for the system"):
-            bash.prepare({"command": "x" * (bash.COMMAND_LIMIT + 1)}, Context(self.folder, config.load(self.folder, {}), Cancel(), None, "call_1", 0, Seen()))
+            bash.prepare({"command": "x" * (bash.COMMAND_LIMIT + 1)},
+                         Context(self.folder, config.load(self.folder, {}), Cancel(), None, "call_1", 0,
+                                 Seen()))
 
     def test_no_folder_and_no_shell(self):
         subject = self.hooks("preToolCall", "true")
         os.rmdir(self.folder)
-        self.assertEqual(self.call(subject).reason, "hook failed: preToolCall hook true: cannot start: No such file or directory")
+        self.assertEqual(self.call(subject).reason, "hook failed: preToolCall hook true: cannot start: No "
+                                                    "such file or directory")
         os.mkdir(self.folder)
         subject = self.hooks("preToolCall", "true", **{"bash.shell": "no-such-shell"})
         self.assertIn("cannot start: bash.shell is no-such-shell", self.call(subject).reason)
 
-    def test_other_events_go_on_by_default_and_deny_when_told_to(self):
+    def test_other_events_deny_only_if_configured(self):
         self.assertEqual(self.hooks("userPrompt", "exit 1").run("userPrompt", Cancel()), NOTHING)
         strict = self.hooks("userPrompt", {"command": "exit 1", "onFailure": "deny"})
-        self.assertEqual(strict.run("userPrompt", Cancel()), denied("hook failed: userPrompt hook exit 1: exit 1"))
+        self.assertEqual(strict.run("userPrompt", Cancel()), denied("hook failed: userPrompt hook exit 1: "
+                                                                    "exit 1"))
         self.assertEqual(self.logged, ["🪝 userPrompt hook exit 1: exit 1"] * 2)
 
-    def test_the_end_of_a_session_waits_two_seconds_in_all(self):
+    def test_session_end_waits_two_seconds_in_all(self):
         subject = self.hooks("sessionEnd", "sleep 60", "echo late > seen")
         started = time.monotonic()
         self.assertEqual(subject.run("sessionEnd", Cancel()), NOTHING)
         self.assertLess(time.monotonic() - started, 3)
         self.assertEqual(self.logged, ["🪝 sessionEnd hook sleep 60: timed out after 2 s",
-                                       "🪝 sessionEnd hook echo late > seen: not run: the 2 s for sessionEnd are over"])
+                                       "🪝 sessionEnd hook echo late > seen: not run: the 2 s for sessionEnd "
+                                       "are over"])
         self.assertFalse(os.path.exists(self.folder + "/seen"))
 
 
@@ -352,8 +388,9 @@ class TheEnd(HookTest):
         except ProcessLookupError:
             pass
 
-    def test_a_cancel_ends_the_whole_group_and_the_wait_at_once(self):
-        subject, cancel, seen = self.hooks("preToolCall", {"command": STUBBORN, "timeout": 60}, "echo > next"), Cancel(), []
+    def test_cancel_ends_group_and_wait_at_once(self):
+        subject, cancel, seen = self.hooks("preToolCall", {"command": STUBBORN, "timeout": 60},
+                                           "echo > next"), Cancel(), []
 
         def run():
             try:
@@ -384,8 +421,9 @@ class TheEnd(HookTest):
         group = self.group()
         wait_until(lambda: not group_alive(group), 2)
 
-    def test_what_it_leaves_in_the_background_neither_delays_nor_dies(self):
-        subject = self.hooks("preToolCall", "echo $$ > group; sleep 60 & echo '{\"decision\": \"deny\", \"reason\": \"no\"}'")
+    def test_background_children_neither_delay_nor_die(self):
+        subject = self.hooks("preToolCall", "echo $$ > group; sleep 60 & echo '{\"decision\": \"deny\", "
+                                            "\"reason\": \"no\"}'")
         started = time.monotonic()
         self.assertEqual(self.call(subject), denied("no"))
         self.assertLess(time.monotonic() - started, 2)
@@ -398,12 +436,13 @@ class TheEnd(HookTest):
         before = set(os.listdir("/dev/fd"))
         for _ in range(5):
             self.call(subject, content="x" * MIB)
-        wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("hook ")])
+        wait_until(lambda: not [thread for thread in threading.enumerate()
+                                if thread.name.startswith("hook ")])
         self.assertEqual(set(os.listdir("/dev/fd")), before)
 
 
 class TheProgram(HookTest):
-    def test_a_relative_first_word_starts_at_the_declaring_folder(self):
+    def test_relative_program_starts_at_its_files_folder(self):
         for command, line, program in (
                 ("./guard.sh", "'/a b/guard.sh'", "/a b/guard.sh"),
                 ("  ./guard.sh --x 'y z' | tail", "'/a b/guard.sh' --x 'y z' | tail", "/a b/guard.sh"),
@@ -425,14 +464,17 @@ class TheProgram(HookTest):
                 self.assertEqual(hook_program.locate(command, "/a b"), (line, program))
 
     def test_it_runs_from_there_in_the_sessions_folder(self):
-        self.write(os.path.join(self.declared, "guard.sh"), '#!/bin/sh\npwd >&2\necho "$1" >&2\nexit 2\n', executable=True)
-        self.assertEqual(self.call(self.hooks("preToolCall", "./guard.sh 'a b'")), denied(self.folder + "\na b"))
+        self.write(os.path.join(self.declared, "guard.sh"), '#!/bin/sh\npwd >&2\necho "$1" >&2\nexit 2\n',
+                   executable=True)
+        self.assertEqual(self.call(self.hooks("preToolCall", "./guard.sh 'a b'")),
+                         denied(self.folder + "\na b"))
 
     def test_a_trusted_projects_hook_starts_at_its_file(self):
         folder = os.path.join(self.folder, ".mm")
         os.mkdir(folder)
         self.write(os.path.join(folder, "guard.sh"), "#!/bin/sh\nexit 2\n", executable=True)
-        self.write(os.path.join(folder, "config.json"), '{"hooks": {"preToolCall": [{"command": "./guard.sh"}]}}')
+        self.write(os.path.join(folder, "config.json"), '{"hooks": {"preToolCall": [{"command": '
+                                                        '"./guard.sh"}]}}')
         from mm.config import trust
 
         subject = self.configured({})
@@ -441,17 +483,21 @@ class TheProgram(HookTest):
         self.assertEqual(self.call(self.configured({})), denied("denied"))
 
 
-PUSH = ("git push", "git push origin main", "cd x && git push -f", "git -C ../x push", "git -c a=b --no-pager push", "sudo git push",
-        "true;git push", "bash -c 'git push'", "echo $(git push)", "echo `git push`", "ls\ngit push")
-REMOVALS = ("rm -rf /", "rm -rf /*", "rm -fr /etc", "rm -r ~", "rm -rf ~/x", "rm -rf $HOME", "rm -rf ..", "rm -rf .", "sudo rm -Rf /usr",
-            "rm --recursive /x", "rm -f -r /x", "ls; rm -rf /", "ls|xargs rm -rf /x", "/bin/rm -rf /x", "sh -c \"cd x; rm -rf /x\"")
-FINE = ("git status", "git stash push", "git commit -m 'git push; rm -rf /'", "echo pushed to git", "rm -rf build", "rm -rf ./a/b", "rm -f /tmp/x",
-        "rm x", "grep -r 'git push' .", "cat <<'X'\nit's\nX", "git log --grep push", "")
-READING = ("ls", "ls -la src | head -n 5", "grep -rn 'a|b' . | wc -l", "grep '' x", "cat a b", "git log --oneline | cat", "git diff HEAD~1",
-           "git show --stat -- x",           "cat x || cat y")
-TOUCHING = ("rm x", "ls; rm x", "ls && rm x", "ls || rm x", "ls & rm x", "ls | xargs rm", "ls > x", "cat $(rm x)", "cat `rm x`", "ls\nrm x",
-            "git push", "git diff --output=x", "git diff --outp=x", "git show --ext-diff", "git -c alias.log='!rm x' log", "git",
-            "X=1 ls", "(rm x)", "cat <(rm x)", "grep 'open", "", "|", "ls |", "'rm' x", "ls '|' rm x", "./ls", "find . -delete")
+PUSH = ("git push", "git push origin main", "cd x && git push -f", "git -C ../x push",
+        "git -c a=b --no-pager push", "sudo git push", "true;git push", "bash -c 'git push'",
+        "echo $(git push)", "echo `git push`", "ls\ngit push")
+REMOVALS = ("rm -rf /", "rm -rf /*", "rm -fr /etc", "rm -r ~", "rm -rf ~/x", "rm -rf $HOME", "rm -rf ..",
+            "rm -rf .", "sudo rm -Rf /usr", "rm --recursive /x", "rm -f -r /x", "ls; rm -rf /",
+            "ls|xargs rm -rf /x", "/bin/rm -rf /x", "sh -c \"cd x; rm -rf /x\"")
+FINE = ("git status", "git stash push", "git commit -m 'git push; rm -rf /'", "echo pushed to git",
+        "rm -rf build", "rm -rf ./a/b", "rm -f /tmp/x", "rm x", "grep -r 'git push' .", "cat <<'X'\nit's\nX",
+        "git log --grep push", "")
+READING = ("ls", "ls -la src | head -n 5", "grep -rn 'a|b' . | wc -l", "grep '' x", "cat a b",
+           "git log --oneline | cat", "git diff HEAD~1", "git show --stat -- x",           "cat x || cat y")
+TOUCHING = ("rm x", "ls; rm x", "ls && rm x", "ls || rm x", "ls & rm x", "ls | xargs rm", "ls > x",
+            "cat $(rm x)", "cat `rm x`", "ls\nrm x", "git push", "git diff --output=x", "git diff --outp=x",
+            "git show --ext-diff", "git -c alias.log='!rm x' log", "git", "X=1 ls", "(rm x)", "cat <(rm x)",
+            "grep 'open", "", "|", "ls |", "'rm' x", "ls '|' rm x", "./ls", "find . -delete")
 
 
 class TheExamples(HookTest):
@@ -477,7 +523,9 @@ class TheExamples(HookTest):
         return self.configured(json.loads(settings)), script
 
     def reason(self, script, command):
-        """What the script says against the command, "" for nothing; run in this process, for there are many."""
+        """What the script says against the command, "" for nothing; run in this process, for there are
+        many.
+        """
         message = json.dumps({"cwd": self.folder, "tool": "bash", "input": {"command": command}})
         stdin, sys.stdin, errors = sys.stdin, io.StringIO(message), io.StringIO()
         try:
@@ -493,11 +541,14 @@ class TheExamples(HookTest):
 
     def test_no_push_and_no_rm_elsewhere(self):
         subject, script = self.example("no push")
-        self.assertEqual([command for command in PUSH if self.reason(script, command) != "git push is the user's to do"], [])
-        self.assertEqual([command for command in REMOVALS if not self.reason(script, command).startswith("rm -r of ")], [])
+        self.assertEqual([command for command in PUSH if self.reason(script, command) != "git push is the "
+                                                                                         "user's to do"], [])
+        self.assertEqual([command for command in REMOVALS
+                          if not self.reason(script, command).startswith("rm -r of ")], [])
         self.assertEqual([command for command in FINE if self.reason(script, command)], [])
         self.assertEqual(self.call(subject, "git push"), denied("git push is the user's to do"))
-        self.assertEqual(self.call(subject, "rm -rf /x"), denied("rm -r of /x is outside of the folder " + self.folder))
+        self.assertEqual(self.call(subject, "rm -rf /x"),
+                         denied("rm -r of /x is outside of the folder " + self.folder))
         self.assertEqual(self.call(subject, "git status"), NOTHING)
         self.assertEqual(self.call(subject, "git push", tool="plan"), NOTHING)
         self.assertEqual(self.logged, [])
@@ -505,36 +556,44 @@ class TheExamples(HookTest):
     def test_look_but_do_not_touch(self):
         subject, script = self.example("look")
         self.assertEqual([command for command in READING if self.reason(script, command)], [])
-        self.assertEqual([command for command in TOUCHING if not self.reason(script, command).startswith("this session only")], [])
-        self.assertEqual([self.call(subject, command).denied for command in ("ls | wc", "rm x")], [False, True])
+        self.assertEqual([command for command in TOUCHING
+                          if not self.reason(script, command).startswith("this session only")], [])
+        self.assertEqual([self.call(subject, command).denied for command in ("ls | wc", "rm x")],
+                         [False, True])
         for tool, is_denied in (("read_file", False), ("write_file", True), ("mcp__x__y", True)):
-            self.assertEqual(subject.run("preToolCall", Cancel(), tool, {"path": "x"}).denied, is_denied, tool)
+            self.assertEqual(subject.run("preToolCall", Cancel(), tool, {"path": "x"}).denied, is_denied,
+                             tool)
         self.assertEqual(self.logged, [])
 
 
     def test_read_in_the_folder_fetch_from_named_hosts(self):
-        subject, _ = self.example("read in")
+        subject, _ = self.example("read here")
         outside = os.path.join(self.home, "key")
         self.write(outside, "secret")
         self.write(os.path.join(self.folder, "a"), "")
         os.symlink(outside, os.path.join(self.folder, "link"))
         os.symlink(self.home, os.path.join(self.folder, "way"))
         up = os.path.relpath(outside, self.folder)
-        for path, allowed in (("a", True), ("./b/../a", True), ("new/x", True), (".", True), ("@a", True), (os.path.join(self.folder, "a"), True),
-                              (outside, False), (up, False), ("@" + up, False), ("link", False), ("way/key", False), ("way", False),
-                              ("~/key", False), ("..", False), ("/", False), (self.folder + "-twin/x", False), ("", False), (None, False),
-                              (7, False), ("a\0b", False), ("x" * 9000, False)):
+        for path, allowed in (("a", True), ("./b/../a", True), ("new/x", True), (".", True), ("@a", True),
+                              (os.path.join(self.folder, "a"), True), (outside, False), (up, False),
+                              ("@" + up, False), ("link", False), ("way/key", False), ("way", False),
+                              ("~/key", False), ("..", False), ("/", False), (self.folder + "-twin/x", False),
+                              ("", False), (None, False), (7, False), ("a\0b", False), ("x" * 9000, False)):
             for tool in ("read_file", "lsp"):
                 with self.subTest(tool=tool, path=path):
                     given = {"path": path} if path is not None else {}
                     expected = allowed or tool == "lsp" and not path
                     self.assertEqual(subject.run("preToolCall", Cancel(), tool, given).denied, not expected)
-        for url, allowed in (("https://docs.python.org/3/?q=x", True), ("https://DOCS.python.org", True), ("http://docs.python.org", False),
-                             ("https://docs.python.org.host.example/", False), ("https://docs.python.org@host.example/", False),
-                             ("https://host.example/#https://docs.python.org", False), ("https://[", False), ("", False), (None, False), (7, False)):
+        for url, allowed in (("https://docs.python.org/3/?q=x", True), ("https://DOCS.python.org", True),
+                             ("http://docs.python.org", False),
+                             ("https://docs.python.org.host.example/", False),
+                             ("https://docs.python.org@host.example/", False),
+                             ("https://host.example/#https://docs.python.org", False), ("https://[", False),
+                             ("", False), (None, False), (7, False)):
             with self.subTest(url):
                 given = {"url": url} if url is not None else {}
-                self.assertEqual(subject.run("preToolCall", Cancel(), "fetch_content", given).denied, not allowed)
+                self.assertEqual(subject.run("preToolCall", Cancel(), "fetch_content", given).denied,
+                                 not allowed)
         self.assertFalse(subject.run("preToolCall", Cancel(), "bash", {"command": "cat " + outside}).denied)
 
 
@@ -542,11 +601,15 @@ class ThePage(unittest.TestCase):
     def test_holds_the_texts_and_the_numbers(self):
         with open(os.path.join(PROJECT, "docs", "hooks.md"), encoding="utf-8") as file:
             page = file.read()
-        for text in (verdict.DENIED % "<reason>", verdict.HIDDEN % "<reason>", verdict.DENIED_TITLE % "<tool>", verdict.ARGUMENTS_CHANGED,
-                     "hook failed: <the line without 🪝>", "at most %d times a turn" % SENT_ON_BY_HOOK.most, hooks.NO_JSON_OBJECT,
-                     "{:,} characters from all hooks".format(hooks.CONTEXT_LIMIT), "{:,} characters; else".format(hooks.REASON_LIMIT),
-                     "at most %d characters, or" % hooks.STDERR_REASON_LIMIT, "to {:,} characters".format(hooks.OUTPUT_LIMIT),
-                     "have %d s in all" % hooks.SESSION_END_LIMIT, "%d MiB of stdout" % (hook_program.OUTPUT_LIMIT / MIB)):
+        for text in (verdict.DENIED % "<reason>", verdict.HIDDEN % "<reason>",
+                     verdict.DENIED_TITLE % "<tool>", verdict.ARGUMENTS_CHANGED,
+                     "hook failed: <the line without 🪝>", "at most %d times a turn" % SENT_ON_BY_HOOK.most,
+                     hooks.NO_JSON_OBJECT, "{:,} characters from all hooks".format(hooks.CONTEXT_LIMIT),
+                     "{:,} characters; else".format(hooks.REASON_LIMIT),
+                     "at most %d characters, or" % hooks.STDERR_REASON_LIMIT,
+                     "to {:,} characters".format(hooks.OUTPUT_LIMIT),
+                     "have %d s in all" % hooks.SESSION_END_LIMIT,
+                     "%d MiB of stdout" % (hook_program.OUTPUT_LIMIT / MIB)):
             self.assertIn(text, page)
         for name in hooks.VARIABLES:
             self.assertIn("`%s`" % name, page)

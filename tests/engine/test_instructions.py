@@ -38,10 +38,11 @@ class OfSession(unittest.TestCase):
         for name in ("user/AGENTS.md", "repo/AGENTS.md", "repo/src/deep/AGENTS.md"):
             self.write(name, "rule of %s\n" % name)
         self.write("AGENTS.md", "outside of the repository")
-        self.assertEqual(self.read(), "".join("\n\n%s/%s:\n```\nrule of %s\n```" % (self.root, name, name) for name in (
+        self.assertEqual(self.read(), "".join("\n\n%s/%s:\n```\nrule of %s\n```" % (self.root, name, name)
+                                              for name in (
             "user/AGENTS.md", "repo/AGENTS.md", "repo/src/deep/AGENTS.md")))
 
-    def test_claude_md_stands_in_where_there_is_no_agents_md(self):
+    def test_claude_md_counts_without_agents_md(self):
         self.write("repo/CLAUDE.md", "instead")
         self.write("repo/src/AGENTS.md", "agents")
         self.write("repo/src/CLAUDE.md", "not read")
@@ -49,7 +50,7 @@ class OfSession(unittest.TestCase):
         self.assertIn("agents", self.read())
         self.assertNotIn("not read", self.read())
 
-    def test_outside_of_a_repository_only_the_folder_itself_counts(self):
+    def test_only_the_folder_counts_outside_repositories(self):
         os.rmdir(self.root + "/repo/.git")
         self.write("repo/AGENTS.md", "above")
         self.write("repo/src/deep/AGENTS.md", "here")
@@ -63,7 +64,7 @@ class OfSession(unittest.TestCase):
         self.assertIn("[AGENTS.md cut at 16384 bytes in all]", text)
         self.assertEqual(max(map(len, re.findall("x+", text))), instructions.LIMIT - 10000)
 
-    def test_in_a_small_window_they_may_take_an_eighth(self):
+    def test_small_windows_give_an_eighth(self):
         self.write("repo/AGENTS.md", "x" * 5000)
         text = instructions.of_session(self.cwd, self.user, 8192, self.notices)
         self.assertIn("x" * 4096 + "\n[AGENTS.md cut at 4096 bytes in all]", text)
@@ -72,7 +73,7 @@ class OfSession(unittest.TestCase):
         self.write("repo/AGENTS.md", "```\ncode\n```\n")
         self.assertIn("\n````\n```\ncode\n```\n````", self.read())
 
-    def test_what_is_no_regular_file_is_not_waited_for(self):
+    def test_fifo_is_not_waited_for(self):
         os.mkfifo(self.root + "/repo/AGENTS.md")
         self.assertEqual(self.read(), "")
 
@@ -101,7 +102,8 @@ class Below(unittest.TestCase):
             "[instructions for the files in packages:]\n```\nof packages\n```\n"
             "[instructions for the files in packages/api:]\n```\nof api\n```"))
         self.assertEqual(self.read("packages/api/y.py", "x.py"), "")
-        self.assertEqual(self.read("packages/web"), "[instructions for the files in packages/web:]\n```\nof web\n```")
+        self.assertEqual(self.read("packages/web"), "[instructions for the files in packages/web:]\n```\nof "
+                                                    "web\n```")
         self.below.forget()
         self.assertIn("of packages", self.read("packages/x"))
 
@@ -115,7 +117,8 @@ class Below(unittest.TestCase):
         self.put("sub/x", "")
         os.symlink("../../secret", os.path.join(self.cwd, "sub", "AGENTS.md"))
         self.assertEqual(self.read("sub/x"), "")
-        self.assertEqual(self.notices.take(), [instructions.LEADS_OUT % (os.path.join(self.cwd, "sub/AGENTS.md"), self.cwd)])
+        self.assertEqual(self.notices.take(), [instructions.LEADS_OUT
+                                               % (os.path.join(self.cwd, "sub/AGENTS.md"), self.cwd)])
 
     def test_all_together_have_a_limit(self):
         for number in range(3):

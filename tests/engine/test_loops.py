@@ -22,7 +22,8 @@ def play(detector, calls):
             if detector.stopped():
                 return story + ["stopped"]
         else:
-            story.append("nudge" if detector.after("bash", arguments, output, seconds[0] if seconds else 0) else "run")
+            story.append("nudge" if detector.after("bash", arguments, output, seconds[0] if seconds else 0)
+                         else "run")
     return story
 
 
@@ -49,7 +50,8 @@ CALLS = (
     (same(11, seconds=5) + [("a", "moved", 5)] + same(11, seconds=5), RUN * 23),
     (same(2) + [B] + same(2), RUN * 5),
     # edit, test, edit, test
-    ([call for number in range(10) for call in (("edit %d" % number, "edited"), ("test", "failed"))], RUN * 20),
+    ([call for number in range(10) for call in (("edit %d" % number, "edited"), ("test", "failed"))],
+     RUN * 20),
     # cycles of two, three and four
     ([A, B] * 6, RUN * 5 + NUDGE * 3 + REFUSED * 3 + STOPPED),
     ([A, B, C] * 6, RUN * 8 + NUDGE * 4 + REFUSED * 3 + STOPPED),
@@ -60,7 +62,8 @@ CALLS = (
     # a cycle with a wait in it lasts longer
     ([A, ("sleep 5", "[no output]", 5)] * 20, RUN * 8 + NUDGE * 5 + REFUSED * 3 + STOPPED),
     # another call after a refusal frees the way, but what was refused stays counted
-    (same(5) + [B] + same(5) + [B] + same(5), (RUN * 2 + NUDGE * 2 + REFUSED + RUN) * 2 + RUN * 2 + NUDGE * 2 + REFUSED + STOPPED),
+    (same(5) + [B] + same(5) + [B] + same(5), (RUN * 2 + NUDGE * 2 + REFUSED + RUN) * 2 + RUN * 2 + NUDGE * 2
+     + REFUSED + STOPPED),
     # the order of the names says nothing
     ([({"x": 1, "y": 2}, "o"), ({"y": 2, "x": 1}, "o"), ({"x": 1, "y": 2}, "o")], RUN * 2 + NUDGE),
     # mm's own notes differ where the output does not
@@ -83,8 +86,10 @@ class Calls(unittest.TestCase):
         results = [detector.before("bash", {}) or detector.after("bash", {}, "x", 0) for _ in range(5)]
         self.assertEqual(results, [
             None, None,
-            "[you have made this same call 3 times with the same result. Do something else, or tell the user what blocks you.]",
-            "[you have made this same call 4 times with the same result. Do something else, or tell the user what blocks you.]",
+            "[you have made this same call 3 times with the same result. Do something else, or tell the user "
+            "what blocks you.]",
+            "[you have made this same call 4 times with the same result. Do something else, or tell the user "
+            "what blocks you.]",
             "[not run: the same call gave the same result 4 times]"])
         self.assertEqual(detector.before("bash", {}), results[-1])  # that one gave no result
         detector = CallLoops(3)
@@ -92,8 +97,10 @@ class Calls(unittest.TestCase):
         self.assertEqual([detector.before("bash", arguments) for arguments in "ab"], results[-1:] * 2)
         detector = CallLoops(3)
         play(detector, same(16, seconds=5))
-        self.assertEqual(detector.before("bash", "a"), "[not run: the same call gave the same result 16 times]")
-        self.assertEqual(loops.STOPPED % "bash", "🔁 stopped: bash repeated with the same result. Tell me how to go on.")
+        self.assertEqual(detector.before("bash", "a"), "[not run: the same call gave the same result 16 "
+                                                       "times]")
+        self.assertEqual(loops.STOPPED % "bash", "🔁 stopped: bash repeated with the same result. Tell me how "
+                                                 "to go on.")
 
     def test_the_number_of_repeats_is_configured(self):
         self.assertEqual(play(CallLoops(2), same(9)), RUN + NUDGE * 2 + REFUSED * 3 + STOPPED)
@@ -101,7 +108,8 @@ class Calls(unittest.TestCase):
 
     def test_another_tool_is_another_call(self):
         detector = CallLoops(3)
-        self.assertEqual([detector.after(name, {}, "x", 0) for name in ("bash", "read_file", "plan", "lsp") * 2], [None] * 8)
+        self.assertEqual([detector.after(name, {}, "x", 0)
+                          for name in ("bash", "read_file", "plan", "lsp") * 2], [None] * 8)
 
     def test_asking_changes_nothing_while_the_call_may_run(self):
         detector = CallLoops(3)
@@ -113,7 +121,8 @@ class Calls(unittest.TestCase):
 SENTENCE = "I will now check whether the file exists before I go on. "
 TABLE = "| name | value |\n|---|---|\n" + "| a    | 1     |\n" * 60
 CODE = "```python\n" + "    0, 0, 0, 0,\n" * 60 + "```\n"
-SENTENCES = "".join("%d. The value of row %d is %d.\n" % (number, number, number * number) for number in range(200))
+SENTENCES = "".join("%d. The value of row %d is %d.\n" % (number, number, number * number)
+                    for number in range(200))
 
 # (text, repeats in an answer, repeats in reasoning)
 TEXTS = (
@@ -172,7 +181,7 @@ class Texts(unittest.TestCase):
             fed += 4
         self.assertLessEqual(fed, loops.LEAST_REPETITION + loops.CHECK_EVERY)
 
-    def test_random_repetitions_are_found_and_random_texts_are_not(self):
+    def test_only_random_repetitions_are_found(self):
         choose = random.Random(7)
         for _ in range(100):
             block = "".join(choose.choice("abcdefgh ,.") for _ in range(choose.randint(2, 199))) + "z"

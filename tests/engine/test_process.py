@@ -1,4 +1,6 @@
-"""The process's model server: looked for by the first prompt, again after a failure, and again when it is gone."""
+"""The process's model server: looked for by the first prompt, again after a failure, and again when it is
+gone.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def free_port() -> int:
 
 
 class TheServer(unittest.TestCase):
-    def test_one_that_is_started_later_is_found_by_the_next_prompt_and_so_is_the_next_one(self):
+    def test_server_started_later_is_found(self):
         port, told = free_port(), []
         url = "http://127.0.0.1:%d/v1" % port
         process = Process(config.load("/", {}, None, {}), places=[find.Place(url)])
@@ -31,7 +33,8 @@ class TheServer(unittest.TestCase):
             for model in ("first", "second"):
                 with self.assertRaisesRegex(UserError, "no model server is running here"):
                     process.model.server(Cancel())
-                with Pages(*fakes.vllm([model], window=8192 if model == "first" else 20000), port=port) as fake:
+                with Pages(*fakes.vllm([model], window=8192 if model == "first" else 20000),
+                           port=port) as fake:
                     self.assertEqual([process.model.server(Cancel()).model for _ in range(2)], [model] * 2)
                     self.assertEqual(fake.asked, ["/v1/models"])
                     process.model.window.look(process.model.server(Cancel()))
@@ -41,12 +44,14 @@ class TheServer(unittest.TestCase):
         finally:
             log.tap = None
         line = "model: %s · vLLM at %s · another one: --model NAME or --url URL"
-        self.assertEqual([each for each in told if each.startswith("model: ")], [line % (model, url) for model in ("first", "second")])
+        self.assertEqual([each for each in told if each.startswith("model: ")],
+                         [line % (model, url) for model in ("first", "second")])
 
-    def test_one_that_comes_back_with_another_model_is_asked_for_that_one_after_the_first_failure(self):
+    def test_other_model_is_used_after_a_failure(self):
         """OPENAI_BASE_URL comes first: what else runs on this machine does not matter."""
         port = free_port()
-        with support.Client(env=support.environment(OPENAI_BASE_URL="http://127.0.0.1:%d/v1" % port)) as client:
+        with support.Client(env=support.environment(OPENAI_BASE_URL="http://127.0.0.1:%d/v1"
+                                                    % port)) as client:
             client.initialize()
             session = client.new_session()
             with Pages(*fakes.vllm(["first"]), chat=fakes.only("first"), port=port):
@@ -57,7 +62,7 @@ class TheServer(unittest.TestCase):
                 client.prompt(session, "who are you?")
             self.assertEqual(client.text(), "I am first. I am second. ")
 
-    def test_a_small_window_is_told_below_the_first_answer_and_is_no_part_of_the_conversation(self):
+    def test_small_window_is_reported_below_the_answer(self):
         line = window.SMALL % (4096, "OLLAMA_CONTEXT_LENGTH=32768 ollama serve")
         with Pages(*fakes.ollama(["m"], loaded=["m"]), chat=fakes.words("Hello.")) as fake:
             environment = support.environment(OLLAMA_HOST=fake.root, OPENAI_BASE_URL=fake.url)

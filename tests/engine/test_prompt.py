@@ -14,7 +14,7 @@ class SystemPrompt(unittest.TestCase):
         self.assertIn("You are bob, a coding agent. You work in /some/where", text)
         self.assertLess(len(text.encode()), 1600)
 
-    def test_it_names_the_system_as_the_standard_library_does(self):
+    def test_system_name_is_that_of_platform(self):
         self.assertIn(" on %s with bash" % platform.system(), prompt.system_prompt("bob", "/some/where"))
 
 

@@ -10,7 +10,7 @@ from mm.engine.queue import TurnQueue
 
 
 class Line(unittest.TestCase):
-    def test_turns_run_one_at_a_time_in_the_order_of_their_tickets(self):
+    def test_turns_run_in_order_of_their_tickets(self):
         queue, order, running = TurnQueue(), [], []
         tickets = [queue.ticket() for _ in range(20)]
 
@@ -28,7 +28,7 @@ class Line(unittest.TestCase):
             thread.join(5)
         self.assertEqual(order, list(range(20)))
 
-    def test_a_waiting_one_can_be_cancelled_and_the_next_is_not_held_up(self):
+    def test_cancelled_ticket_does_not_hold_up_others(self):
         queue = TurnQueue()
         first, second, third = queue.ticket(), queue.ticket(), queue.ticket()
         with first.turn(Cancel()):

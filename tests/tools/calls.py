@@ -22,7 +22,9 @@ class ToolTest(unittest.TestCase):
         self.context = self.new_context()
 
     def new_context(self, window=0, folder=None, **overrides):
-        """The Context of a call in a new session; `overrides` are configuration keys with `_` for the dot, as bash_maxOutput=300."""
+        """The Context of a call in a new session; `overrides` are configuration keys with `_` for the dot, as
+        bash_maxOutput=300.
+        """
         values = {name.replace("_", ".", 1): value for name, value in overrides.items()}
         settings = config.load(self.folder, {"HOME": self.folder}, None, values)
         return Context(folder or self.folder, settings, Cancel(), None, "call_1", window, Seen())
@@ -34,7 +36,8 @@ class ToolTest(unittest.TestCase):
 
     def run_tool(self, name, context=None, progress=lambda tail: None, cancel=None, **arguments):
         context = context or self.context
-        return self.prepare(name, context._replace(cancel=cancel or context.cancel), **arguments).run(progress)
+        return self.prepare(name, context._replace(cancel=cancel or context.cancel),
+                            **arguments).run(progress)
 
     def output(self, name, context=None, **arguments):
         """What the model reads, whether the call went well or not."""

@@ -21,7 +21,8 @@ PROBE = Tool("probe", "", "other", (
 LISTS = Tool("lists", "", "other", (
     Parameter("names", "array", "", False),
     Parameter("questions", "array", "", False, (), (), (
-        Parameter("text", "string", ""), Parameter("options", "array", "", False), Parameter("count", "integer", "", False))),
+        Parameter("text", "string", ""), Parameter("options", "array", "", False),
+        Parameter("count", "integer", "", False))),
 ), "names", None)
 
 LISTS_ACCEPTED = [
@@ -29,7 +30,8 @@ LISTS_ACCEPTED = [
     ({"names": '["a", "b"]'}, {"names": ["a", "b"]}),  # a list as JSON text
     ({"names": "a, b"}, {"names": ["a, b"]}),  # one element without its list
     ({"names": []}, {"names": []}),
-    ({"questions": [{"Text": "x", "options": ["y"], "other": 1}]}, {"questions": [{"text": "x", "options": ["y"]}]}),
+    ({"questions": [{"Text": "x", "options": ["y"], "other": 1}]},
+     {"questions": [{"text": "x", "options": ["y"]}]}),
     ({"questions": {"text": "x", "count": "3"}}, {"questions": [{"text": "x", "count": 3}]}),
     ({"questions": ["x"]}, {"questions": [{"text": "x"}]}),
 ]
@@ -103,7 +105,7 @@ class Arguments(unittest.TestCase):
                         parse_arguments(tool, read(raw))
                     self.assertEqual(str(caught.exception), expected)
 
-    def test_a_tool_with_a_schema_of_its_own_gets_the_object_as_it_came(self):
+    def test_tool_with_own_schema_gets_object_unchanged(self):
         tool = Tool("theirs", "", "other", (), "", None, {"type": "object"})
         self.assertEqual(parse_arguments(tool, read('{"a_b": [1, null]}')), {"a_b": [1, None]})
         self.assertEqual(registry.to_wire([tool])[0]["function"]["parameters"], {"type": "object"})
@@ -119,13 +121,15 @@ class Arguments(unittest.TestCase):
 
 
 class Registry(ToolTest):
-    def test_the_order_is_fixed_and_disabled_tools_are_left_out(self):
+    def test_order_is_fixed_without_disabled_tools(self):
         names = [tool.name for tool in registry.built_in(self.context.config)]
-        self.assertEqual(names, ["bash", "edit_file", "read_file", "write_file", "fetch_content", "plan", "ask_user"])
+        self.assertEqual(names, ["bash", "edit_file", "read_file", "write_file", "fetch_content", "plan",
+                                 "ask_user"])
         context = self.new_context(tools_disabled=["bash", "write_file"])
-        self.assertEqual([tool.name for tool in registry.built_in(context.config)], ["edit_file", "read_file", "fetch_content", "plan", "ask_user"])
+        self.assertEqual([tool.name for tool in registry.built_in(context.config)],
+                         ["edit_file", "read_file", "fetch_content", "plan", "ask_user"])
 
-    def test_a_tool_that_is_not_offered_is_found_and_not_named(self):
+    def test_unoffered_tool_is_found_but_not_named(self):
         tools = registry.built_in(self.context.config, can_ask=False)
         self.assertEqual(registry.find(tools, "ask_user").name, "ask_user")
         self.assertNotIn("ask_user", str(registry.to_wire(tools)))
@@ -150,14 +154,15 @@ class Registry(ToolTest):
         timeout = wire[0]["function"]["parameters"]["properties"]["timeout"]
         self.assertEqual(timeout["description"], "Seconds, default 30, at most 90")
 
-    def test_a_tool_is_found_by_a_name_like_its_own(self):
+    def test_tool_is_found_by_similar_name(self):
         tools = registry.built_in(self.context.config)
         for name in ("read_file", "readFile", "ReadFile", "read-file", "READ_FILE"):
             self.assertEqual(registry.find(tools, name).name, "read_file")
         with self.assertRaises(ToolError) as caught:
             registry.find(tools, "grep")
         self.assertEqual(str(caught.exception),
-                         "[there is no tool named grep. Tools: bash, edit_file, read_file, write_file, fetch_content, plan, ask_user]")
+                         "[there is no tool named grep. Tools: bash, edit_file, read_file, write_file, "
+                         "fetch_content, plan, ask_user]")
 
     def test_titles(self):
         bash, _, read = registry.built_in(self.context.config)[:3]

@@ -22,14 +22,17 @@ ANSWERS = [
     ([ABC, {"action": "Next", "note": "was\neasy"}], "1 ✓ a (was easy)\n2 ▶ b\n3 · c\n[plan: 1 of 3 done]"),
     ([ABC, {"action": "done", "step": 2}], "1 ▶ a\n2 ✓ b\n3 · c\n[plan: 1 of 3 done]"),
     ([ABC, {"action": "done", "step": "2"}, {"action": "next"}], "1 ✓ a\n2 ✓ b\n3 ▶ c\n[plan: 2 of 3 done]"),
-    ([ABC, {"action": "skip", "step": 1, "reason": "no need"}], "1 – skipped: a (no need)\n2 ▶ b\n3 · c\n[plan: 0 of 3 done]"),
+    ([ABC, {"action": "skip", "step": 1, "reason": "no need"}], "1 – skipped: a (no need)\n2 ▶ b\n3 · "
+                                                                "c\n[plan: 0 of 3 done]"),
     ([ABC, {"action": "add", "text": "d"}], "1 ▶ a\n2 · b\n3 · c\n4 · d\n[plan: 0 of 4 done]"),
     ([ABC, {"action": "add", "text": "d", "after": 1}], "1 ▶ a\n2 · d\n3 · b\n4 · c\n[plan: 0 of 4 done]"),
     ([ABC, {"action": "add", "text": "d", "after": 0}], "1 · d\n2 ▶ a\n3 · b\n4 · c\n[plan: 0 of 4 done]"),
     ([ABC] + [{"action": "next"}] * 3, "1 ✓ a\n2 ✓ b\n3 ✓ c\n[plan finished]"),
     ([ABC] + [{"action": "next"}] * 4, "1 ✓ a\n2 ✓ b\n3 ✓ c\n[plan finished]"),
-    ([ABC] + [{"action": "next"}] * 3 + [{"action": "start", "steps": ["x", "y"]}], "1 ▶ x\n2 · y\n[plan: 0 of 2 done]"),
-    ([ABC] + [{"action": "next"}] * 3 + [{"action": "add", "text": "d"}], "1 ✓ a\n2 ✓ b\n3 ✓ c\n4 ▶ d\n[plan: 3 of 4 done]"),
+    ([ABC] + [{"action": "next"}] * 3 + [{"action": "start", "steps": ["x", "y"]}],
+     "1 ▶ x\n2 · y\n[plan: 0 of 2 done]"),
+    ([ABC] + [{"action": "next"}] * 3 + [{"action": "add", "text": "d"}], "1 ✓ a\n2 ✓ b\n3 ✓ c\n4 ▶ "
+                                                                          "d\n[plan: 3 of 4 done]"),
     ([ABC, {"action": "stop"}], "[plan stopped]"),
     ([ABC, {"action": "stop", "note": "too hard"}], "[plan stopped: too hard]"),
     ([ABC, {"action": "stop"}, {"action": "show"}], plan.NONE),
@@ -49,8 +52,10 @@ ANSWERS = [
     ([{"action": "start"}], "[plan: a plan has 2 to 20 steps, not 0]"),
     ([{"action": "start", "steps": ["a", " "]}], "[plan: a plan has 2 to 20 steps, not 1]"),
     ([{"action": "start", "steps": ["a"] * 21}], "[plan: a plan has 2 to 20 steps, not 21]"),
-    ([{"action": "start", "steps": ["a"] * 20}] + [{"action": "add", "text": "x"}] * 21, "[plan: a plan has at most 40 steps]"),
-    ([{"action": "finish"}], '[plan: there is no action "finish"; actions: show, start, next, done, skip, add, stop]'),
+    ([{"action": "start", "steps": ["a"] * 20}] + [{"action": "add", "text": "x"}] * 21,
+     "[plan: a plan has at most 40 steps]"),
+    ([{"action": "finish"}], '[plan: there is no action "finish"; actions: show, start, next, done, skip, '
+                             'add, stop]'),
 ]
 
 
@@ -77,14 +82,15 @@ class Plan(ToolTest):
                 self.assertEqual(self.act(*calls), expected)
 
     def test_each_change_is_told_with_all_steps(self):
-        self.act(ABC, {"action": "show"}, {"action": "next"}, {"action": "skip", "step": 2}, {"action": "stop"})
+        self.act(ABC, {"action": "show"}, {"action": "next"}, {"action": "skip", "step": 2},
+                 {"action": "stop"})
         self.assertEqual(self.context.front.events, [
             PlanChanged((("a", "in_progress"), ("b", "pending"), ("c", "pending"))),
             PlanChanged((("a", "completed"), ("b", "in_progress"), ("c", "pending"))),
             PlanChanged((("a", "completed"), ("b", "completed"), ("c", "in_progress"))),
             PlanChanged(())])
 
-    def test_a_refused_change_is_not_told_and_changes_nothing(self):
+    def test_refused_change_changes_and_shows_nothing(self):
         self.act(ABC, {"action": "done", "step": 7}, ABC)
         self.assertEqual(len(self.context.front.events), 1)
         self.assertEqual(self.context.seen.plan.text(), STARTED)
@@ -99,20 +105,24 @@ class Plan(ToolTest):
         self.assertEqual(plan.restored(self.context.seen.plan.saved()).text(), self.context.seen.plan.text())
 
     def test_what_is_no_plan_is_none(self):
-        for saved in (None, [], {}, {"steps": []}, {"steps": ["a"]}, {"steps": [{"text": "a", "status": "odd"}]},
-                      {"steps": [{"text": 1, "status": "pending"}]}, {"steps": [{"text": "a", "status": "pending", "note": 1}]},
-                      {"steps": [{"text": "a", "status": []}]}, {"steps": [{"text": " ", "status": "pending"}]},
+        for saved in (None, [], {}, {"steps": []}, {"steps": ["a"]},
+                      {"steps": [{"text": "a", "status": "odd"}]},
+                      {"steps": [{"text": 1, "status": "pending"}]},
+                      {"steps": [{"text": "a", "status": "pending", "note": 1}]},
+                      {"steps": [{"text": "a", "status": []}]},
+                      {"steps": [{"text": " ", "status": "pending"}]},
                       {"steps": [{"text": "a", "status": "pending"}] * 41}):
             self.assertIsNone(plan.restored(saved))
 
-    def test_what_comes_back_is_no_more_than_could_be_saved(self):
+    def test_restored_plan_keeps_the_limits(self):
         long = {"text": "a\n" + "b" * 1000, "status": "in_progress", "note": "c" * 1000}
-        restored = plan.restored({"title": "t\n" * 1000, "steps": [dict(long, status="completed"), long, long]})
+        restored = plan.restored({"title": "t\n" * 1000,
+                                  "steps": [dict(long, status="completed"), long, long]})
         self.assertEqual([step["status"] for step in restored.steps], ["completed", "in_progress", "pending"])
         self.assertLess(max(map(len, restored.text().split("\n"))), 2 * plan.STEP_LENGTH + 20)
         self.assertEqual(len(restored.text().split("\n")), 5)
 
-    def test_the_model_is_reminded_after_fifteen_other_calls_and_not_before_fifteen_more(self):
+    def test_reminder_comes_every_fifteen_other_calls(self):
         self.act(ABC)
         said = [self.context.seen.plan.reminder() for _ in range(45)]
         self.assertEqual([number for number, line in enumerate(said, 1) if line], [15, 30, 45])
@@ -132,7 +142,8 @@ class TheOffer(unittest.TestCase):
     def test_it_is_what_a_call_takes(self):
         told = {parameter.name: parameter for parameter in offers.PLAN.parameters}
         self.assertEqual((offers.PLAN.name, told["action"].choices), (plan.NAME, offers.PLAN_ACTIONS))
-        self.assertEqual(told["steps"].description, "start: %d to %d of them" % (plan.LEAST_STEPS, plan.MOST_STEPS))
+        self.assertEqual(told["steps"].description,
+                         "start: %d to %d of them" % (plan.LEAST_STEPS, plan.MOST_STEPS))
 
 
 class ThePage(unittest.TestCase):
@@ -141,6 +152,7 @@ class ThePage(unittest.TestCase):
             page = file.read()
         for text in (plan.PROGRESS % (1, 4), plan.ALL_DONE, plan.STOPPED % ": <reason>", plan.NONE,
                      plan.UNFINISHED % ("steps 2-4", "are"), plan.NO_SUCH_STEP % (7, 4),
-                     plan.NO_ACTION % ("<name>", ", ".join(offers.PLAN_ACTIONS)), plan.NEEDS % ("done", "step"),
-                     plan.HOW_MANY % (2, 20, 1), plan.TOO_MANY % 40, plan.REMINDER % (2, "write the test")):
+                     plan.NO_ACTION % ("<name>", ", ".join(offers.PLAN_ACTIONS)),
+                     plan.NEEDS % ("done", "step"), plan.HOW_MANY % (2, 20, 1), plan.TOO_MANY % 40,
+                     plan.REMINDER % (2, "write the test")):
             self.assertIn("`%s`" % text, page)
