@@ -1,11 +1,12 @@
 """`--check`: what mm sees, a line each, and what to do about what it does not see.
 
     ok  server    Ollama at http://127.0.0.1:11434/v1, found at its usual port
-    --  window    4096 tokens, agents need 16000 or more: OLLAMA_CONTEXT_LENGTH=32768 ollama serve
+    --  window    4096 tokens, agents need 16000 or more:
+                  OLLAMA_CONTEXT_LENGTH=32768 ollama serve
     !!  tools     …
 
 `!!` is what keeps mm from doing its work, `--` what could be better. Each question to the server has an end, and the long
-ones say when. The questions are asked in a thread of their own, so that the main thread can take a Ctrl-C at any moment.
+ones say when. A command stands alone on its line, so that it can be copied. The questions are asked in a thread of their own, so that the main thread can take a Ctrl-C at any moment.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from collections import namedtuple
 from mm import __version__, log
 from mm.cancel import Cancel, Cancelled
 from mm.config.config import HOOKS_WAIT
-
 from mm.errors import UserError
 from mm.fronts import trial
 from mm.fronts.lines import Colors
@@ -41,10 +41,11 @@ NOT_READY = "fix what is marked !! and run mm --check again (mm --demo … works
 INSTALL = "nothing that serves models is installed; this installs it, with a model:"
 AGAIN = "then mm --check again"
 # Where the command for a larger window is not the whole story.
-WINDOW_TOO = {
-    "ollama": "if Ollama runs by itself: the context length in the app's settings; or systemctl edit ollama, with "
-              'Environment="OLLAMA_CONTEXT_LENGTH=32768" below [Service], and systemctl restart ollama',
-}
+WINDOW_TOO = {"ollama": ("if Ollama runs as a service, set the context length in the app's settings, or:",
+                         "systemctl edit ollama",
+                         'with Environment="OLLAMA_CONTEXT_LENGTH=32768" below [Service], then:',
+                         "systemctl restart ollama")}
+LOADING = "the server is still loading its model; run mm --check again when it has"
 
 
 def check(config, folder: str, demo: bool, color: str, environ=os.environ) -> int:
@@ -97,7 +98,7 @@ def _rows(config, folder, demo, environ, cancel):
     yield from _skills(config, folder, environ)
     yield _hooks(config)
     yield _sessions(config)
-    yield _mcp(config, folder, environ, cancel)
+    yield from _mcp(config, folder, environ, cancel)
     yield _lsp(config, folder, environ)
     yield _agents(config, folder, environ)
 
@@ -148,7 +149,7 @@ def _model_server(config, demo, environ, cancel):
     yield Row(OK, "server", _described(server, found.origin))
     for note in found.notes:
         yield Row(NOTE, "server", note)
-    yield _model(server, names)
+    yield from _model(server, names, is_loading=said.status == 503)
     tried = trial.ask(server, cancel)
     yield from _window(config, server, cancel)
     yield Row(BAD if tried.failed else OK if tried.real else NOTE, "tools", tried.tools)
@@ -172,12 +173,16 @@ def _ways_to_start(problem):
     yield Row("", "", AGAIN)
 
 
-def _model(server, names) -> Row:
-    if names and server.model not in names and server.model + ":latest" not in names:
+def _model(server, names, is_loading: bool):
+    if is_loading:
+        yield Row(NOTE, "model", LOADING)
+    elif names and server.model not in names and server.model + ":latest" not in names:
+        yield Row(NOTE, "model", '"%s" is not among what the server lists: %s' % (server.model, ", ".join(names[:9])))
         product = known_servers.of_key(server.product)
-        pull = "; " + known_servers.with_model(product.pull, server.model) if product and product.pull else ""
-        return Row(NOTE, "model", '"%s" is not among what the server lists: %s%s' % (server.model, ", ".join(names[:9]), pull))
-    return Row(OK, "model", find.among(server.model, names) + (", --model NAME takes another" if len(names) > 1 else ""))
+        if product and product.pull:
+            yield Row("", "", known_servers.with_model(product.pull, server.model))
+    else:
+        yield Row(OK, "model", find.among(server.model, names) + (", --model NAME takes another" if len(names) > 1 else ""))
 
 
 def _window(config, server, cancel):
@@ -185,23 +190,24 @@ def _window(config, server, cancel):
     if not size:
         yield Row(NOTE, "window", "unknown, the server does not tell: set model.contextWindow, or long conversations will fail")
     elif size < window.SMALL_WINDOW:
-        yield Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s" % (size, window.way_out(server, product, size)))
-        more = WINDOW_TOO.get(server.product or product)
-        if more:
-            yield Row("", "", more)
+        ways = window.ways_out(server, product, size)
+        yield Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s" % (size, "" if ways else window.NO_WAY_OUT))
+        for line in (*ways, *WINDOW_TOO.get(server.product or product, ())):
+            yield Row("", "", line)
     else:
         yield Row(OK, "window", "%d tokens" % size)
 
 
 def _skills(config, folder, environ):
+    from mm.fronts.acp import commands
     from mm.skills import catalogue
 
     skills, warnings, _ = catalogue.find(folder, config, environ)
     shown = [skill.name + (" (allowed-tools: %s; not enforced)" % ", ".join(skill.allowed_tools) if skill.allowed_tools else "")
              for skill in skills]
     yield Row(OK, "skills", ", ".join(shown) or "none")
-    for warning in warnings:
-        yield Row(NOTE, "skills", warning)
+    for line in warnings + tuple(commands.hidden(skills)):
+        yield Row(NOTE, "skills", line)
 
 
 def _hooks(config) -> Row:
@@ -215,10 +221,11 @@ def _sessions(config) -> Row:
                else "not kept (sessions.enabled)")
 
 
-def _mcp(config, folder: str, environ, cancel) -> Row:
-    """Starts the MCP servers, as a session does; what is wrong with one is said in a line of its own on stderr."""
+def _mcp(config, folder: str, environ, cancel):
+    """Starts the MCP servers, as a session does."""
     if not config.mcp:
-        return Row(OK, "mcp", NONE_CONFIGURED)
+        yield Row(OK, "mcp", NONE_CONFIGURED)
+        return
     from mm.peers import mcp, mcp_pool
 
     pool = mcp_pool.McpPool()
@@ -227,27 +234,31 @@ def _mcp(config, folder: str, environ, cancel) -> Row:
     try:
         started.ready(cancel, mcp.START)
         offered = [offer.server.name for offer in started.tools()]
+        problems = started.problems
     finally:
         pool.close()
-    shown = ["%s (%s)" % (name, plural(offered.count(name), "tool") if name in offered else "no tools") for name in config.mcp]
-    return Row(OK if set(config.mcp) <= set(offered) else NOTE, "mcp", ", ".join(shown))
+    for name in config.mcp:
+        if name in problems:
+            yield Row(NOTE, "mcp", problems[name])
+        else:
+            yield Row(OK if name in offered else NOTE, "mcp", "%s (%s)" % (name, plural(offered.count(name), "tool")))
 
 
 def _lsp(config, folder: str, environ) -> Row:
-    """The language servers for what is in the folder; none of them is started."""
-    if config.lsp is False:
+    """The language servers that sessions here can use; none of them is started."""
+    if config.lsp is False or "lsp" in config.tools_disabled:
         return Row(OK, "lsp", "off")
-    from mm.peers import languages
+    from mm.tools import usable_servers
 
-
-    def find(program):
-        return programs.find(program, folder, environ)
-
-    missing = ["%s (%s: not found)" % (name, entry.argv[0]) for name, entry in config.lsp.items() if not find(entry.argv[0])]
-    usable = languages.candidates(config.lsp, find)
-    present = languages.present(folder, {extension for found in usable for extension in found.extensions})
-    shown = ["%s (%s)" % (found.name, os.path.basename(found.argv[0])) for found in usable if set(found.extensions) & set(present)]
-    return Row(NOTE if missing else OK, "lsp", ", ".join(shown + missing) or "no language server on PATH for what is in this folder")
+    missing = ["%s (%s: not found)" % (name, entry.argv[0]) for name, entry in config.lsp.items()
+               if not programs.find(entry.argv[0], folder, environ)]
+    found = usable_servers.here(config, folder, environ)
+    waits = usable_servers.waiting(config, folder, environ, found) if found else None
+    if waits:
+        return Row(NOTE, "lsp", waits)
+    shown = ["%s (%s)" % (each.name, os.path.basename(each.argv[0])) for each in usable_servers.present(found, folder)]
+    return Row(NOTE if missing else OK, "lsp",
+               ", ".join(shown + missing) or "no language server on PATH for what is in this folder")
 
 
 def _agents(config, folder: str, environ) -> Row:

@@ -56,7 +56,9 @@ class Checking(unittest.TestCase):
         lines = {}
         for line in printed.splitlines():
             mark, subject, text = re.fullmatch(r"(ok|--|!!|  )  (not ready|\S*) +(.*)", line).groups()
-            lines.setdefault(subject, []).append("%s %s" % (mark, text))
+            if subject:
+                last = lines.setdefault(subject, [])
+            last.append("%s %s" % (mark, text) if subject else text)
         return lines
 
 
@@ -66,10 +68,10 @@ class TheMakes(Checking):
     def test_a_server_of_each_make_that_works(self):
         for key, pages, window in (
                 ("llama.cpp", fakes.llama_cpp(), "ok 32768 tokens"),
-                ("ollama", fakes.ollama(["m"], loaded=["m"]), "-- 4096 tokens, agents need 16000 or more: OLLAMA_CONTEXT_LENGTH=32768 ollama serve"),
+                ("ollama", fakes.ollama(["m"], loaded=["m"]), "-- 4096 tokens, agents need 16000 or more:|OLLAMA_CONTEXT_LENGTH=32768 ollama serve|" + "|".join(check.WINDOW_TOO["ollama"])),
                 ("lmstudio", fakes.lm_studio(["m"], loaded=["m"]),
-                 "-- 8192 tokens, agents need 16000 or more: lms unload --all; lms load m --context-length 32768"),
-                ("docker", fakes.docker(), "-- 4096 tokens, agents need 16000 or more: docker model configure --context-size 32768 m"),
+                 "-- 8192 tokens, agents need 16000 or more:|lms unload --all; lms load m --context-length 32768"),
+                ("docker", fakes.docker(), "-- 4096 tokens, agents need 16000 or more:|docker model configure --context-size 32768 m"),
                 ("vllm", fakes.vllm(), "ok 16384 tokens"),
                 ("llama-cpp-python", fakes.llama_cpp_python(), "-- unknown, the server does not tell: set model.contextWindow, or long "
                                                                "conversations will fail")):
@@ -77,7 +79,7 @@ class TheMakes(Checking):
                 lines = self.check(code=0, OPENAI_BASE_URL=fake.url)
                 self.assertEqual(lines["server"], ["ok %s at %s, found by OPENAI_BASE_URL" % (known_servers.of_key(key).title, fake.url)])
                 self.assertEqual(lines["model"], ["ok m"])
-                self.assertEqual(lines["window"], [window])
+                self.assertEqual("|".join(lines["window"]), window)
                 self.assertEqual(lines["tools"], ['ok real tool calls, streamed (it called bash {"command": "ls"})'])
                 self.assertEqual(lines.get("", []), ["   " + check.WINDOW_TOO[key]] if key == "ollama" else [])
                 self.assertEqual(lines["ready"], ["ok " + check.READY])
@@ -147,7 +149,7 @@ class TheNewcomer(Checking):
             self.assertEqual(lines["server"], ["!! the server at %s has no model that can chat" % fake.url])
             # It is fetched, and has a small window; then the server is started with a larger one.
             fake.pages = fakes.ollama(["qwen3:8b"], loaded=["qwen3:8b"])[0]
-            command = self.check(code=0, OPENAI_BASE_URL=fake.url)["window"][0].partition(": ")[2]
+            command = self.check(code=0, OPENAI_BASE_URL=fake.url)["window"][1]
             self.assertEqual(command, "OLLAMA_CONTEXT_LENGTH=32768 ollama serve")
             fake.pages = fakes.ollama(["qwen3:8b"], loaded=["qwen3:8b"], window=32768)[0]
             lines = self.check(code=0, OPENAI_BASE_URL=fake.url)
@@ -174,7 +176,7 @@ class TheNewcomer(Checking):
     def test_a_model_that_is_not_there(self):
         with Pages(*fakes.ollama(["a"])) as fake:
             lines = self.check(code=0, model="b", OPENAI_BASE_URL=fake.url)
-            self.assertEqual(lines["model"], ['-- "b" is not among what the server lists: a; ollama pull b'])
+            self.assertEqual(lines["model"], ['-- "b" is not among what the server lists: a', "ollama pull b"])
             self.assertEqual({body["model"] for body in fake.bodies}, {"b"})
 
 
@@ -204,12 +206,33 @@ class TheRest(Checking):
         self.assertTrue(any("maxSteps" in line for line in lines["config"][2:]), lines["config"])
         self.assertTrue(lines["hooks"][0].startswith("-- ⚠️ the hooks of this folder are not trusted"))
         self.assertEqual(lines["sessions"], ["ok kept in .mm/sessions of the session's folder"])
-        self.assertEqual(lines["mcp"], ["-- files (no tools)"])
+        self.assertEqual(lines["mcp"], ["-- mcp files: cannot start no-such-program: No such file or directory"])
         self.assertEqual(lines["agents"], ["ok other (sh)"])
         self.assertEqual(lines["lsp"], ["ok off"])
         self.assertIn("deploy (allowed-tools: bash(git:*), read_file; not enforced)", lines["skills"][0])
         os.remove(os.path.join(folder, ".mm", "config.json"))
         self.assertEqual(self.check(code=0, demo=True, folder=folder, HOME=home)["hooks"], ["ok turnEnd: 2"])
+
+    def test_a_model_that_is_still_loading(self):
+        loading = (503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}})
+        with Pages({"/v1/models": loading}, loading, "llama.cpp") as fake:
+            lines = self.check(code=0, OPENAI_BASE_URL=fake.url)
+            self.assertEqual(lines["model"], ["-- " + check.LOADING])
+
+    def test_a_language_server_that_sessions_do_not_get(self):
+        folder, home = support.scratch_folder(), support.scratch_folder()
+        tools = os.path.join(home, "bin")
+        os.mkdir(tools)
+        with open(os.path.join(tools, "pylsp"), "w") as file:
+            file.write("#!/bin/sh\n")
+        os.chmod(file.name, 0o755)
+        open(os.path.join(folder, "a.py"), "w").close()
+        environ = {"HOME": home, "PATH": tools + os.pathsep + os.environ["PATH"]}
+        lines = self.program("--demo", "--no-yolo", code=0, cwd=folder, **environ)
+        self.assertRegex(lines["lsp"][0], "^-- .*pylsp.*trust the folder: mm --trust$")
+        done = support.run("--trust", cwd=folder, env=support.environment(**environ))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.program("--demo", "--no-yolo", code=0, cwd=folder, **environ)["lsp"], ["ok python (pylsp)"])
 
     def test_skills_that_are_left_out(self):
         folder = support.scratch_folder()
@@ -274,7 +297,8 @@ class ThePage(unittest.TestCase):
                      trial.REAL % "…", trial.RECOVERED % "…", trial.WISHES[0], "An answer has %d s" % trial.SECONDS):
             with self.subTest(text):
                 self.assertIn(text, page)
-        self.assertIn(check.WINDOW_TOO["ollama"].lower(), page.replace("`", "").lower())
+        for line in check.WINDOW_TOO["ollama"][1::2]:
+            self.assertIn(line, page.replace("`", ""))
 
 
 if __name__ == "__main__":
