@@ -18,17 +18,17 @@ class Process:
     """The process's own state. Nothing slow happens when it is made.
 
     `demo`: answer with the built-in scripted model instead of a server. `can_ask`: whether the front end has
-    a user who can be asked. `places`: where to look for a server that is not configured, None for the usual
-    places. `tap` is as for chat.complete.
+    a user who can be asked. `candidates`: where to look for a server that is not configured, None for the
+    usual ones. `tap` is as for chat.complete.
     """
 
-    def __init__(self, config, demo: bool = False, tap=None, can_ask: bool = False, places=None):
+    def __init__(self, config, demo: bool = False, tap=None, can_ask: bool = False, candidates=None):
         self.config = config
         self.queue = TurnQueue()
         self.tap = tap
         self.can_ask = can_ask
         self._mcp_pool = None
-        self.model = Connection(config, demo, places)
+        self.model = Connection(config, demo, candidates)
         self._numbering = threading.Lock()
         self._last_number = 0
 

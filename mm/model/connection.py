@@ -1,7 +1,8 @@
-"""The model server of this process: found once for all who need it at the same time, and what was learned of it.
+"""The model server of this process: found once for all who need it at the same time, and what was learned of
+it.
 
-A warm-up and a prompt may both need it: whoever comes first starts the search, the others wait for its result. A search ends
-when nobody waits for it any more. Nothing is logged before a prompt has the server.
+A warm-up and a prompt may both need it: whoever comes first starts the search, the others wait for its
+result. A search ends when nobody waits for it any more. Nothing is logged before a prompt has the server.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from mm.model.learned import Learned
 
 
 class Connection:
-    """`demo`: the built-in scripted model answers; `places`: where to look for a server that is not set, None for the usual places.
+    """`demo`: the built-in scripted model answers; `candidates`: where to look for a server
+    that is not set, None for the usual ones.
 
     Cheap to make: what it needs is loaded with the first use.
     """
 
-    def __init__(self, config, demo: bool = False, places=None, environ=os.environ):
-        self._config, self._demo, self._places, self._environ = config, demo, places, environ
+    def __init__(self, config, demo: bool = False, candidates=None, environ=os.environ):
+        self._config, self._demo, self._candidates, self._environ = config, demo, candidates, environ
         self._lock = threading.Lock()
         self._search = None  # the one that runs
         self._found = None  # a find.Found
@@ -66,7 +68,9 @@ class Connection:
         return found.server
 
     def warm_up(self) -> None:
-        """Loads what a first request needs, finds the server and asks for its window. Raises and logs nothing."""
+        """Loads what a first request needs, finds the server and asks for its window. Raises and logs
+        nothing.
+        """
         from mm.model import chat, window  # noqa: F401 (loaded is what they should be)
 
         try:
@@ -75,7 +79,9 @@ class Connection:
             pass  # the prompt says it
 
     def failed(self, problem: UserError) -> None:
-        """Takes the error that ended a turn. A model that was not set, and is not there any more, is chosen anew."""
+        """Takes the error that ended a turn. A model that was not set, and is not there any more, is chosen
+        anew.
+        """
         if getattr(problem, "kind", None) == "model_not_found" and not self._config.model_name and not self._demo:
             self._forget()
 
@@ -109,7 +115,7 @@ class Connection:
         from mm.model import find
 
         try:
-            found = find.locate(self._config, self._demo, search.cancel, self._environ, self._places)
+            found = find.locate(self._config, self._demo, search.cancel, self._environ, self._candidates)
         except Exception as error:  # whoever waits raises it
             found, search.error = None, error
         with self._lock:
@@ -122,7 +128,9 @@ class Connection:
 
 
 class _Search:
-    """A search that runs in a thread of its own, and those who wait for it. Its Connection holds the lock at each call."""
+    """A search that runs in a thread of its own, and those who wait for it. Its Connection holds the lock at
+    each call.
+    """
 
     def __init__(self, run):
         self.found = self.error = None
@@ -131,7 +139,9 @@ class _Search:
         threading.Thread(target=run, args=(self,), name="find", daemon=True).start()
 
     def join(self) -> threading.Event:
-        """An event for one who waits, which is set at the end. Each has one of its own, because a Cancel sets what it waits for."""
+        """An event for one who waits, which is set at the end. Each has one of its own, because a Cancel sets
+        what it waits for.
+        """
         done = threading.Event()
         self._waiting.append(done)
         return done

@@ -244,17 +244,14 @@ def _patterns(*texts) -> tuple:
 
 
 # How the servers say that a prompt is too long, and where they put the figures.
-_OVERFLOW = re.compile(
-    r"exceed_context_size|context_length_exceeded|exceeds? the (available |model'?s? )?(maximum "
-    r")?context|context shift is disabled"
-    r"|(maximum|longer than the|greater than the|reached|exceeds?( the)?|exceeded( the)?|longer than the "
-    r"model'?s) "
-    r"context (length|size|window)"
-    r"|maximum (allowed|model|input) length|max_seq_len|context the overflows|model's context length is only"
-    r"|context (length|size|window) (has been |was |is )?(exceeded|too small)"
-    r"|n_keep: \d+ >= n_ctx|(prompt|input|request|context|conversation) (is|was) too (long|large: \d+ "
-    r"tokens)|prompt too long"
-    r"|too many tokens|no user query found in messages|max_tokens must be at least 1, got -", re.IGNORECASE)
+_OVERFLOW = re.compile("|".join((
+    "exceed_context_size", "context_length_exceeded", "context shift is disabled", "context the overflows",
+    "exceeds? the (available |model'?s? )?(maximum )?context", "model's context length is only",
+    "(maximum|longer than the|greater than the|reached|exceeds?( the)?|exceeded( the)?|longer than the model'?s) "
+    "context (length|size|window)", "context (length|size|window) (has been |was |is )?(exceeded|too small)",
+    "maximum (allowed|model|input) length", "max_seq_len", r"n_keep: \d+ >= n_ctx", "prompt too long",
+    r"(prompt|input|request|context|conversation) (is|was) too (long|large: \d+ tokens)", "too many tokens",
+    "no user query found in messages", "max_tokens must be at least 1, got -")), re.IGNORECASE)
 _ANSWER_TOO_LARGE = re.compile(r"max_(completion_)?tokens\b.{0,60}too large", re.IGNORECASE)
 _WINDOW_WORDS = _patterns(
     r'"?n_ctx"?\s*[:=]\s*(\d{1,9})', r"context (?:length|size|window)(?: is| of)?(?: only)? (\d{1,9})",
@@ -262,8 +259,8 @@ _WINDOW_WORDS = _patterns(
     r"(?:maximum (?:allowed |model |input )?length|max_seq_len)(?: of| is)? \(?(\d{1,9})")
 _PROMPT_WORDS = _patterns(
     r'"?n_prompt_tokens"?\s*[:=]\s*(\d{1,9})', r"(?:request|input|input length) \((\d{1,9}) tokens",
-    r"n_keep: (\d{1,9})", r"\((\d{1,9}) in the messages", r"(?:has|have|contains|requested|passed) (\d{1,9}) "
-                                                          r"(?:input )?tokens",
+    r"n_keep: (\d{1,9})", r"\((\d{1,9}) in the messages",
+    r"(?:has|have|contains|requested|passed) (\d{1,9}) (?:input )?tokens",
     r"prompt is too long: (\d{1,9}) tokens", r"requested tokens \((\d{1,9})\)",
     r"prompt \(length (\d{1,9})\)", r"prompt length (\d{1,9})", r"keep the first (\d{1,9}) tokens")
 
@@ -286,7 +283,8 @@ _WORDS = tuple((kind, re.compile("|".join(texts), re.IGNORECASE), fits) for kind
      "tool choice requires", "tool (calling|use|choice)s? (is|are) not supported",
      "(tools|functions) (is|are) not supported", "tool use is not supported"),
     ("template", _any, "jinja", "chat[ _]template", "roles must alternate", r"while executing \w+ at line",
-     "(system|role).{0,20} not supported", "system message must be", "roles? (is|are) supported", "unexpected role"),
+     "(system|role).{0,20} not supported", "system message must be", "roles? (is|are) supported",
+     "unexpected role"),
     ("backend_missing", _any, "backend .{1,40} is not (installed|available)", "install-runner"),
     ("request_too_large", _any, "(request|request entity|payload|request body|body) (is )?too large"),
     ("model_not_loaded", _any, "no models? (is |are |is currently )?loaded", "model (is |was )?not loaded",

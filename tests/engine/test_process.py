@@ -12,7 +12,8 @@ from mm.config import config
 from mm.cancel import Cancel
 from mm.engine.process import Process
 from mm.errors import UserError
-from mm.model import find, window
+from mm.model import window
+from mm.model.candidates import Candidate
 from tests import support
 from tests.fakes import products as fakes
 from tests.fakes.products import Pages
@@ -27,7 +28,7 @@ class TheServer(unittest.TestCase):
     def test_server_started_later_is_found(self):
         port, told = free_port(), []
         url = "http://127.0.0.1:%d/v1" % port
-        process = Process(config.load("/", {}, None, {}), places=[find.Place(url)])
+        process = Process(config.load("/", {}, None, {}), candidates=[Candidate(url)])
         log.tap = told.append
         try:
             for model in ("first", "second"):

@@ -11,14 +11,14 @@ from unittest import mock
 from mm.cancel import Cancel, Cancelled
 from mm.config import config
 from mm.errors import UserError
-from mm.model import find
+from mm.model.candidates import Candidate
 from mm.model.connection import Connection
 from tests.fakes.products import Pages
 
 
-def connection(*places) -> Connection:
-    """`places`: the URLs to look at."""
-    return Connection(config.load("/", {}, None, {}), places=[find.Place(url) for url in places], environ={})
+def connection(*urls) -> Connection:
+    """`urls`: where to look."""
+    return Connection(config.load("/", {}, None, {}), candidates=[Candidate(url) for url in urls], environ={})
 
 
 def pages(*models, **more) -> Pages:

@@ -11,9 +11,9 @@ from collections import namedtuple
 
 from mm.cancel import Cancel, Cancelled
 from mm.errors import UserError
-from mm.model import known_servers, find
+from mm.model import find, known_servers
+from mm.model.candidates import Candidate, candidates, ollama_url, openai_url
 from mm.model.http import ModelError, Server
-from mm.model.find import Place
 from tests.fakes import products as fakes
 from tests.fakes.products import Pages
 from tests.fakes.model_server import ModelServer
@@ -48,7 +48,7 @@ class Around(unittest.TestCase):
         with contextlib.ExitStack() as stack:
             running = [each and stack.enter_context(Pages(*each, **more)) for each in fakes_]
             urls = [each.url if each else closed_url() for each in running]
-            return find.find_server(config, {}, cancel or Cancel(), [Place(url) for url in urls]), urls
+            return find.find_server(config, {}, cancel or Cancel(), [Candidate(url) for url in urls]), urls
 
 
 class TheOrder(Around):
@@ -90,7 +90,7 @@ class TheOrder(Around):
         config = UNSET._replace(model_api_key="secret-key", model_headers={"X-Secret": "secret"},
                                 model_temperature=0.5, model_timeout=7)
         with Pages(*fakes.ollama(["a", "b"])) as fake:
-            found = find.find_server(config, {}, Cancel(), [Place(fake.url)])
+            found = find.find_server(config, {}, Cancel(), [Candidate(fake.url)])
         self.assertEqual((found.server.api_key, found.server.headers), (None, {}))
         self.assertEqual((found.server.temperature, found.server.timeout), (0.5, 7))
         self.assertFalse([headers for headers in fake.headers if "Authorization" in headers
@@ -107,8 +107,9 @@ class NothingFound(Around):
     def test_nobody(self):
         with self.assertRaises(find.NothingRuns) as caught:
             find.find_server(UNSET, {"PATH": "/nonexistent"}, Cancel(),
-                             [Place("http://127.0.0.1:9/v1"), Place("http://127.0.0.1:1/v1")])
-        self.assertRegex(str(caught.exception), r"^no model server is running here \(:9, :1\): .+: .+\. Or name one with --url, or "
+                             [Candidate("http://127.0.0.1:9/v1"), Candidate("http://127.0.0.1:1/v1")])
+        self.assertRegex(str(caught.exception), r"^no model server is running here \(:9, :1\): .+: .+\. Or "
+                                                r"name one with --url, or "
                                                 r"try --demo$")
         self.assertTrue(caught.exception.ways)
 
@@ -122,7 +123,7 @@ class NothingFound(Around):
         self.assertRegex(self.failure(WEB_PAGE), "^no model server is running here")
         with Pages(*fakes.ollama([])) as fake, self.assertRaisesRegex(UserError,
                                                                       "can chat: ollama pull qwen3:8b$"):
-            find.find_server(UNSET, {}, Cancel(), [Place(fake.url, None, "ollama")])
+            find.find_server(UNSET, {}, Cancel(), [Candidate(fake.url, None, "ollama")])
         self.assertRegex(self.failure(fakes.lm_studio(["text-embedding-nomic"])),
                          "can chat: lms get qwen/qwen3-8b$")
         self.assertRegex(self.failure(({"/v1/models": {"object": "list", "data": []}}, fakes.NOT_FOUND,
@@ -139,7 +140,7 @@ class NothingFound(Around):
             begin = time.monotonic()
             with self.subTest(url), self.assertRaises(find.NothingRuns) as caught:
                 find.find_server(UNSET, {}, Cancel(),
-                                 [Place(url, "OPENAI_BASE_URL", None), Place(closed_url())])
+                                 [Candidate(url, "OPENAI_BASE_URL", None), Candidate(closed_url())])
             self.assertRegex(str(caught.exception), r"^no model server is running here \(:\d+\): .*; "
                                                     r"OPENAI_BASE_URL is not used: %s is neither" % words)
             self.assertLess(time.monotonic() - begin, 0.5)
@@ -161,7 +162,7 @@ class TheTime(Around):
             silent_url = "http://127.0.0.1:%d/v1" % silent.getsockname()[1]
             begin = time.monotonic()
             found = find.find_server(UNSET, {}, Cancel(),
-                                     [Place(url) for url in (silent_url, silent_url, fake.url)],
+                                     [Candidate(url) for url in (silent_url, silent_url, fake.url)],
                                  seconds=0.4)
             took = time.monotonic() - begin
         self.assertEqual(found.server.url, fake.url)
@@ -174,7 +175,7 @@ class TheTime(Around):
     def test_a_later_one_that_is_slow_is_not_waited_for(self):
         with socket.create_server(("127.0.0.1", 0)) as silent, Pages(*fakes.vllm()) as fake:
             begin = time.monotonic()
-            find.find_server(UNSET, {}, Cancel(), [Place(url) for url in (
+            find.find_server(UNSET, {}, Cancel(), [Candidate(url) for url in (
                 fake.url, "http://127.0.0.1:%d/v1" % silent.getsockname()[1])])
             self.assertLess(time.monotonic() - begin, 0.5)
 
@@ -185,7 +186,7 @@ class TheTime(Around):
             begin = time.monotonic()
             with self.assertRaises(Cancelled):
                 find.find_server(UNSET, {}, cancel,
-                                 [Place("http://127.0.0.1:%d/v1" % silent.getsockname()[1], None, None)])
+                                 [Candidate("http://127.0.0.1:%d/v1" % silent.getsockname()[1], None, None)])
             self.assertLess(time.monotonic() - begin, 0.5)
             for thread in threading.enumerate():
                 if thread.name == "search":
@@ -216,7 +217,7 @@ class TheModel(Around):
 
     def test_one_model_needs_no_question(self):
         with Pages(*fakes.ollama(["only", "an-embedding-model"])) as fake:
-            find.find_server(UNSET, {}, Cancel(), [Place(fake.url)])
+            find.find_server(UNSET, {}, Cancel(), [Candidate(fake.url)])
         self.assertEqual(fake.asked, ["/v1/models"])
 
 
@@ -279,15 +280,15 @@ class TheServerThatIsSet(unittest.TestCase):
 class ThePlaces(unittest.TestCase):
     def test_their_order(self):
         environ = {"OPENAI_BASE_URL": "http://box:1/v1/", "OLLAMA_HOST": "0.0.0.0:5"}
-        urls = [place.url for place in find.places_of(environ) if "docker.internal" not in place.url]
+        urls = [place.url for place in candidates(environ) if "docker.internal" not in place.url]
         self.assertEqual(urls, ["http://box:1/v1", "http://127.0.0.1:5/v1"] + [
             "http://127.0.0.1:%s/v1" % port for port in ("8080", "11434", "1234", "12434/engines", "8000",
                                                          "30000")])
 
     def test_a_usual_place_that_a_variable_names_is_looked_at_once(self):
-        places = find.places_of({"OLLAMA_HOST": "127.0.0.1"})
-        self.assertEqual(places[0], Place("http://127.0.0.1:11434/v1", "OLLAMA_HOST", "ollama"))
-        self.assertEqual(len({place.url for place in places}), len(places))
+        found = candidates({"OLLAMA_HOST": "127.0.0.1"})
+        self.assertEqual(found[0], Candidate("http://127.0.0.1:11434/v1", "OLLAMA_HOST", "ollama"))
+        self.assertEqual(len({each.url for each in found}), len(found))
 
     def test_ollama_s_variable(self):
         cases = [
@@ -306,8 +307,8 @@ class ThePlaces(unittest.TestCase):
         ]
         for given, expected in cases:
             with self.subTest(given):
-                self.assertEqual(find._ollama_url({"OLLAMA_HOST": given}), expected)
-        self.assertIsNone(find._ollama_url({}))
+                self.assertEqual(ollama_url({"OLLAMA_HOST": given}), expected)
+        self.assertIsNone(ollama_url({}))
 
     def test_openai_s_variable(self):
         cases = [
@@ -320,7 +321,7 @@ class ThePlaces(unittest.TestCase):
         ]
         for given, expected in cases:
             with self.subTest(given):
-                self.assertEqual(find._openai_url({"OPENAI_BASE_URL": given}), expected)
+                self.assertEqual(openai_url({"OPENAI_BASE_URL": given}), expected)
 
     def test_which_addresses_are_near(self):
         for address in ("127.0.0.1", "127.9.9.9", "10.1.2.3", "172.16.0.1", "172.31.255.255",
