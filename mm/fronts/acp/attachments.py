@@ -1,7 +1,7 @@
-"""The blocks of a prompt -> the text the model reads, with the files that the user pointed at named behind it.
+"""The content blocks of a prompt as the text that the model reads, with the files that the user pointed at.
 
-Clients write links in their own ways: percent-encoded or not, with `#L10:20` or `?symbol=` behind the path, with schemes
-of their own. The rule throughout: the path as written wins when it exists.
+Clients write links in different ways: percent-encoded or not, with `#L10:20` or `?symbol=` after the path,
+with schemes of their own. One rule holds for all: if the path exists as written, it is taken as written.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _FILE_LINK = re.compile(r"file://(?:localhost)?(?=/)", re.IGNORECASE)
 _LINES = re.compile(r"#L(\d+)(?:[:-]L?(\d+))?$")
 
 
-# A prompt as the model reads it: its text; the absolute paths of its `@path`s; the types of blocks that were ignored; and the line
-# that tells the user what was not sent, None if all was.
+# A prompt as the model reads it: its text, the absolute paths of its `@path`s, the types of the blocks that
+# were ignored, and the line that tells the user what was not sent, or None.
 Flattened = namedtuple("Flattened", "text attached ignored left_out")
 
 LEFT_OUT = "%s %s not sent: mm reads text and files on disk."
@@ -28,7 +28,7 @@ NAMES_SHOWN, NAME_LENGTH = 5, 100
 
 
 def flatten(blocks: list, cwd: str) -> Flattened:
-    """`blocks`: the prompt's content blocks, dicts with a "type". `cwd`: the session's folder, absolute."""
+    """`blocks` are dicts with a "type"; `cwd` is the absolute path of the session's folder."""
     parts, texts, ignored = [], [], []
     for block in blocks:
         kind = block.get("type")
@@ -46,7 +46,7 @@ def flatten(blocks: list, cwd: str) -> Flattened:
 
 
 def _left_out(blocks: list, attached: list):
-    """The line about blocks that the model does not get; a file that the text mentions too is not missing."""
+    """The line about blocks that are not sent, or None. A file that the text mentions is not missing."""
     counts, names = {}, []
     for block in blocks:
         resource = block.get("resource")
@@ -56,11 +56,11 @@ def _left_out(blocks: list, attached: list):
             if path not in attached:
                 names.append(one_line(path, NAME_LENGTH))
         else:
-            noun = {"image": "image", "audio": "recording"}.get(str(block.get("type")), "block")
+            noun = {"image": "image", "audio": "recording"}.get(str(block.get("type")), "unknown block")
             counts[noun] = counts.get(noun, 0) + 1
     if len(names) > NAMES_SHOWN:
         names[NAMES_SHOWN - 1:] = ["%d more files" % (len(names) - NAMES_SHOWN + 1)]
-    parts = [plural(count, noun) + (" of another type" if noun == "block" else "") for noun, count in counts.items()] + names
+    parts = [plural(count, noun) for noun, count in counts.items()] + names
     if not parts:
         return None
     shown = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
@@ -68,7 +68,7 @@ def _left_out(blocks: list, attached: list):
 
 
 def link_path(uri: str) -> str:
-    """What a link's uri is shown as: the path of a `file://`, with the lines it points at; any other uri as it is."""
+    """The text for a link's uri: the path and lines of a `file://`; any other uri as it is."""
     scheme = _FILE_LINK.match(uri)
     if not scheme:
         return uri

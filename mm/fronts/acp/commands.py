@@ -1,7 +1,7 @@
 """The slash commands of the editor's menu: what is listed, and what `session/prompt` intercepts or rewrites.
 
-Only what is handled is listed: the two commands are executed here, a skill's command is rewritten into the notation that
-makes the model read the skill.
+Only commands that are handled are listed. The two commands of mm are executed here; the command of a skill is
+rewritten into the notation that makes the model read the skill.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOT_KEPT = "[new: failed, history kept: the conversation could not be saved: %s]
 
 
 def available(skills) -> list:
-    """All that is listed: (name, description, hint or None)."""
+    """The listed commands, each as (name, description, hint or None)."""
     return [command + (None,) for command in COMMANDS] + invocation.commands(skills, RESERVED)
 
 
@@ -33,18 +33,18 @@ def hidden(skills) -> list:
 
 
 def named(text: str):
-    """The name of the command that the prompt's text is, exactly; None for any other text."""
+    """The name of the command if the prompt's text is exactly one, else None."""
     text = text.strip()
     return text[1:] if text[:1] == "/" and text[1:] in RESERVED else None
 
 
 def with_skills(text: str, skills) -> str:
-    """The text as it goes to the model: `/name …` of a skill as `$name …`, and what `$name` means behind it."""
+    """The text for the model: a skill's `/name …` becomes `$name …`, followed by what `$name` means."""
     return invocation.with_uses(invocation.without_slash(text, skills, RESERVED), skills)
 
 
 def run(name: str, process, session, front, cancel, say=log.line) -> str:
-    """Executes a command; returns the one line that answers it. Raises Cancelled. `say` takes the lines for the log."""
+    """Executes a command; returns the line that answers it. `say` logs a line. Raises Cancelled."""
     had_plan = session.seen.plan is not None
     line = new(process, session, say) if name == "new" else compact(process, session, front, cancel, say)
     if had_plan and session.seen.plan is None:
@@ -54,7 +54,7 @@ def run(name: str, process, session, front, cancel, say=log.line) -> str:
 
 
 def new(process, session, say) -> str:
-    """Forgets the conversation, after keeping a copy of it where sessions are kept."""
+    """Forgets the conversation; if sessions are kept, a copy is saved first."""
     count = len(session.messages)
     try:
         kept = session.keep_copy(new_id(), process.model.model_name) if count else None
@@ -68,8 +68,8 @@ def new(process, session, say) -> str:
 
 
 def compact(process, session, front, cancel, say) -> str:
-    """Compresses the history, whatever there is room for."""
-    # Late, because it brings the model's rooms, and the list of commands is needed before the first prompt.
+    """Compresses the history, even if there is room left."""
+    # Imported here because the list of commands is needed before the first prompt; the model's rooms are not.
     from mm.engine.compact import Compactor
 
     session.prepare(cancel, process.model.window.size)

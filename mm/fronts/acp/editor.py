@@ -1,4 +1,4 @@
-"""The editor as the engine sees it (mm.events): what it is told goes out as updates, what it is asked as requests."""
+"""The editor as a front end of the engine (mm.events): events become updates, questions become requests."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mm.model import waits
 from mm.text import Cleaner
 from mm.wire.peer import Closed, RemoteError
 
-# A wait that takes so many seconds is shown, as a thought because it is no part of the answer, and again after so many more.
+# The seconds after which a wait is shown, and shown again: as a thought, not as a part of the answer.
 WAIT_SHOWN, WAIT_SHOWN_AGAIN = 10, 30
 
 
 class Editor:
-    """The front end of one prompt of an OpenSession. If the client is gone, it cancels the prompt."""
+    """The front end for one prompt of an OpenSession. It cancels the prompt if the client is gone."""
 
     def __init__(self, open_session, cancel, clock=time.monotonic):
         self._open_session, self._cancel, self._clock = open_session, cancel, clock
@@ -38,10 +38,10 @@ class Editor:
                 self._end_stream()
                 self._open_session.update(updates.update(event))
         except Closed:
-            self._cancel.cancel()  # nobody is left to work for
+            self._cancel.cancel()  # nobody will read the answer
 
     def _stream(self, text: str) -> None:
-        """Sends a piece of the answer, or of the reasoning, that is clean."""
+        """Sends a clean piece of the answer or of the reasoning."""
         if not text:
             return
         if self._streaming is Text:
@@ -55,7 +55,7 @@ class Editor:
         self._stream(self._cleaner.rest())
 
     def _wait(self, event: Waiting) -> None:
-        """Called from a thread of its own, while nothing else of the turn is sent."""
+        """Comes from a thread of its own, while nothing else of the turn is sent."""
         now = self._clock()
         again = self._wait_shown is not None and now - self._wait_shown < WAIT_SHOWN_AGAIN
         if self._shows_thoughts and event.seconds >= WAIT_SHOWN and not again:

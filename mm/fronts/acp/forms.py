@@ -1,9 +1,8 @@
-"""A form (mm.events.Form) as the protocol asks it: one `elicitation/create`, or permission dialogs where a client has no
-forms. Pure.
+"""A form (mm.events.Form) in the protocol: `elicitation/create`, or dialogs if a client has no forms. Pure.
 
-Some clients show a permission's options by their kind alone ("Allow once"), so a dialog's content lists the choices too.
-All texts of a form are made visible for the person who fills it in, and the choices that were made are turned back into
-those that were offered.
+Some clients show a permission's options by their kind alone ("Allow once"), so the content of a dialog lists
+the choices too. All texts of a form are made visible for the person who fills it in, and the choices in the
+answer are turned back into those that were offered.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from mm.text import one_line, visible
 
 DECLINE = "decline"
 YES_AND_NO = ("Yes", "No")
-# Dialogs one after the other that a form may cost, choices of one; characters of a question and of a choice.
+# The most dialogs for one form, and choices in one dialog; the most characters of a question and of a choice.
 MOST_DIALOGS, MOST_CHOICES, QUESTION_LENGTH, CHOICE_LENGTH = 10, 50, 300, 100
 
-# One question as a dialog: the property it answers, its params, and the value that each option stands for.
+# One question as a dialog: the property that it answers, its params, and the value of each option.
 Dialog = namedtuple("Dialog", "name params values")
 
 
@@ -31,8 +30,11 @@ def request(session_id: str, form: Form) -> dict:
 
 
 def _shown(schema: dict) -> dict:
-    """The form's schema with all its texts visible. The names of fields stay, because the answer comes under them; one that would
-    be shown itself, and hides something, gets a title."""
+    """The form's schema with all its texts visible.
+
+    Names of fields stay, because the answer uses them. A field without a title is shown by its name: if that
+    hides something, the field gets a title.
+    """
     schema = all_visible(schema, names=str)
     for name, question in schema["properties"].items():
         if not question.get("title") and visible(name) != name:
@@ -52,46 +54,48 @@ def answer(result, form: Form) -> FormAnswer:
 
 
 def _offered(value, question):
-    """A choice as it was offered, where it was shown in another form."""
+    """The choice that was offered, for a choice as it was shown."""
     if not isinstance(question, dict):
         return value
     if isinstance(value, list):
         return [_offered(each, question.get("items")) for each in value]
-    options = [option for kind in ("oneOf", "anyOf") for option in _list(question.get(kind)) if isinstance(option, dict)]
+    options = [option for kind in ("oneOf", "anyOf") for option in _list(question.get(kind))
+               if isinstance(option, dict)]
     choices = _list(question.get("enum")) + [option.get("const") for option in options]
     return next((choice for choice in choices if isinstance(choice, str) and visible(choice) == value), value)
 
 
 def dialogs(session_id: str, form: Form):
-    """The form as one Dialog a question; None where a question has no fixed choices, or where there are too many of them."""
+    """One Dialog for each question; None if a question has no fixed choices, or if there are too many."""
     questions = form.schema["properties"]
     if len(questions) > MOST_DIALOGS:
         return None
     asked = []
-    for name, told in questions.items():
-        choices, values = _choices(told)
+    for name, question in questions.items():
+        choices, values = _choices(question)
         if not 0 < len(values) <= MOST_CHOICES:
             return None
-        question = one_line(told.get("title") or name, QUESTION_LENGTH)
+        title = one_line(question.get("title") or name, QUESTION_LENGTH)
         names = [one_line(choice, CHOICE_LENGTH) for choice in choices]
-        asked.append(Dialog(name, _permission(session_id, form.ref, question, names), values))
+        asked.append(Dialog(name, _permission(session_id, form.ref, title, names), values))
     return asked
 
 
-def _choices(told) -> tuple:
-    """(names, values) of a question's fixed choices, both empty where it has none."""
-    if told.get("type") == "boolean":
+def _choices(question) -> tuple:
+    """(names, values) of a question's fixed choices; both are empty if it has none."""
+    if question.get("type") == "boolean":
         return YES_AND_NO, (True, False)
-    if told.get("type") != "string":
+    if question.get("type") != "string":
         return (), ()
-    options = [option for option in told.get("oneOf") or () if isinstance(option.get("const"), str)]
+    options = [option for option in question.get("oneOf") or () if isinstance(option.get("const"), str)]
     if options:
-        return [str(option.get("title") or option["const"]) for option in options], [option["const"] for option in options]
-    return told.get("enum") or (), told.get("enum") or ()
+        names = [str(option.get("title") or option["const"]) for option in options]
+        return names, [option["const"] for option in options]
+    return question.get("enum") or (), question.get("enum") or ()
 
 
 def chosen(dialog: Dialog, result) -> FormAnswer:
-    """What was chosen in a dialog, as the answer of a form with this question alone."""
+    """The choice in a dialog, as the answer to a form with this question alone."""
     outcome = result.get("outcome") if isinstance(result, dict) else None
     outcome = outcome if isinstance(outcome, dict) else {}
     option = outcome.get("optionId") if outcome.get("outcome") == "selected" else None
@@ -100,20 +104,21 @@ def chosen(dialog: Dialog, result) -> FormAnswer:
     for number, value in enumerate(dialog.values):
         if option == str(number):
             return FormAnswer(ACCEPTED, {dialog.name: value})
-    return FormAnswer(FORM_CANCELLED)  # never the first option: it may be the one that does harm
+    return FormAnswer(FORM_CANCELLED)  # never the first option, which may be the harmful one
 
 
 def _permission(session_id: str, ref: str, question: str, choices) -> dict:
     listed = "\n".join("%d. %s" % (number, choice) for number, choice in enumerate(choices, 1))
     call = {"toolCallId": ref, "title": "? " + question, "kind": "other",
             "content": [{"type": "content", "content": {"type": "text", "text": listed}}]}
-    options = [{"optionId": str(number), "kind": "allow_once", "name": choice} for number, choice in enumerate(choices)]
+    options = [{"optionId": str(number), "kind": "allow_once", "name": choice}
+               for number, choice in enumerate(choices)]
     options.append({"optionId": DECLINE, "kind": "reject_once", "name": "Decline"})
     return {"sessionId": session_id, "toolCall": call, "options": options}
 
 
 def ask(session_id: str, form: Form, supported: bool, request_of, cancel) -> FormAnswer:
-    """Asks it in the way the client can bear; `request_of(method, params, cancel)` is the connection's."""
+    """Asks it in the way that the client supports; `request_of(method, params, cancel)` sends a request."""
     if supported:
         try:
             params = request(session_id, form)

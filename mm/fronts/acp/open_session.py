@@ -1,6 +1,7 @@
-"""A session on its connection: its prompts that are not answered yet, its commands, its loading.
+"""A session on its connection: its unanswered prompts, its commands, its loading.
 
-Nothing here waits on the thread that reads: a prompt waits for the loading and for its turn in a thread of its own.
+Nothing here makes the reading thread wait: a prompt waits for its turn on a thread of its own, and a session
+loads on a thread of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import threading
 from mm import log
 from mm.wire.peer import INTERNAL_ERROR, INVALID_PARAMS, Closed
 
-COMMANDS_DELAY = 0.05  # seconds; some clients drop what follows the answer to session/new too closely
+COMMANDS_DELAY = 0.05  # seconds; some clients drop what follows the answer to session/new too soon
 NO_THREAD = "the system lets mm start no more threads"
 UNKNOWN = "unknown session %s"
 REPLAYED = "[acp] session %s loaded from %s: %d message(s) replayed"
@@ -19,9 +20,10 @@ SERVERS_IGNORED = "the editor's MCP servers are not used (%d): mm starts those o
 
 
 class OpenSession:
-    """`session` is the engine's; None until opened(), and if it cannot be loaded. Prompts that come while it loads wait.
+    """`session` is the engine's Session; None until opened(), and if it cannot be loaded.
 
-    `supports_forms`: whether the client can show a form. `servers`: how many MCP servers it sent, which mm ignores.
+    `supports_forms`: whether the client can show a form. `servers`: the number of MCP servers that the client
+    sent, which mm ignores.
     """
 
     def __init__(self, session_id: str, peer, process, supports_forms: bool, servers: int):
@@ -32,17 +34,17 @@ class OpenSession:
         self._lock = threading.Lock()
         self._announcing = threading.Lock()
         self._ready = False
-        self._replaced = None  # the OpenSession that has this id again because this one could not be loaded
-        self._requests = set()  # its prompts and its loading, until their threads are done with them
-        self._parked = []  # (request, blocks) of the prompts that came while it loads
+        self._replaced = None  # the OpenSession that got this id back because this one could not be loaded
+        self._requests = set()  # the prompts and the load that their threads are not done with
+        self._parked = []  # (request, blocks) of the prompts that came during the load
         self._announced = self._warned = False
 
     def opened(self, session) -> None:
-        """From now on prompts can run; the parked ones do, before any that comes now."""
+        """From now on prompts can run: the parked ones first."""
         from mm.config.config import HOOKS_WAIT
 
         for warning in self.process.config.warnings:
-            if warning != HOOKS_WAIT:  # which is said before the answer
+            if warning != HOOKS_WAIT:  # which is shown before the answer
                 session.notices.add(warning)
         if self._servers:
             session.notices.add(SERVERS_IGNORED % self._servers)
@@ -54,7 +56,7 @@ class OpenSession:
             self._start(*prompt)
 
     def _give_way(self, replaced) -> None:
-        """The session cannot be loaded: `replaced`, which has its id again, takes the prompts; None: there is no session."""
+        """The session cannot be loaded: its prompts go to `replaced`, or are refused if that is None."""
         with self._lock:
             self.session, self._ready, self._replaced = None, True, replaced
             for request, blocks in self._parked:
@@ -68,7 +70,7 @@ class OpenSession:
         self.peer.notify("session/update", {"sessionId": self.id, "update": body})
 
     def announce_soon(self) -> None:
-        """The commands follow the answer to session/new, unless a prompt comes first and announces them."""
+        """Sends the commands after the answer to session/new; a prompt that comes sooner sends them."""
         timer = threading.Timer(COMMANDS_DELAY, self._follow)
         timer.daemon = True
         timer.start()
@@ -78,14 +80,14 @@ class OpenSession:
         self._warm_up()
 
     def _warm_up(self) -> None:
-        """Loads what a first prompt needs and finds the model server, so that the prompt has only to send its request.
+        """Loads what a first prompt needs and finds the model server, so that the prompt only has to ask it.
 
-        Once a process, while nobody waits: a prompt that comes first does the same.
+        Happens once a process, while nobody waits. A prompt that comes earlier does the same.
         """
         if "mm.fronts.acp.prompting" in sys.modules:
             return
         try:
-            from mm.engine import instructions, prompt  # noqa: F401 (being loaded is what they are needed for)
+            from mm.engine import instructions, prompt  # noqa: F401 (imported only to be loaded)
             from mm.fronts.acp import prompting  # noqa: F401
             from mm.tools import registry, usable_servers  # noqa: F401
 
@@ -95,7 +97,7 @@ class OpenSession:
 
     def announce(self) -> None:
         """Sends the list of commands, once."""
-        with self._announcing:  # held while sending: whoever comes second must find them sent
+        with self._announcing:  # held while sending, so that the second caller finds them sent
             if self._announced:
                 return
             self._announced = True
@@ -110,7 +112,7 @@ class OpenSession:
                 pass
 
     def warn(self) -> None:
-        """Says before the first answer that the hooks which the user may rely on do not guard; once."""
+        """Says once, before the first answer, that the hooks that the user may rely on do not run."""
         if self.process.config.hooks_wait and not self._warned:
             self._warned = True
             from mm.config.config import HOOKS_WAIT
@@ -119,7 +121,7 @@ class OpenSession:
             self.update(updates.chunk(HOOKS_WAIT + "\n\n"))
 
     def busy(self) -> bool:
-        """Whether it loads, or a prompt is not answered yet. A client that has read the last answer is not told so."""
+        """Whether it loads or has an unanswered prompt; false once the client has the last answer."""
         with self._lock:
             return not all(request.answered for request in self._requests)
 
@@ -133,7 +135,7 @@ class OpenSession:
             opened = self.session is not None
             if opened:
                 self._requests.add(request)
-                ticket = self.process.queue.ticket()  # here, because the line is in the order of arrival
+                ticket = self.process.queue.ticket()  # taken here, so that turns come in the order of arrival
         if opened:
             self._start(request, blocks, ticket)
         elif self._replaced:
@@ -145,7 +147,7 @@ class OpenSession:
         try:
             threading.Thread(target=self._answer, args=(request, blocks, ticket), daemon=True).start()
         except RuntimeError:
-            ticket.leave()  # else nobody after it would ever have a turn
+            ticket.leave()  # otherwise nobody after it would ever have a turn
             self._done_with(request)
             _fail_without_thread(request)
 
@@ -159,9 +161,9 @@ class OpenSession:
             self._done_with(request)
 
     def load(self, request, cwd: str, replaced, put_back) -> None:
-        """Loads and replays the session in a thread of its own.
+        """Loads and replays the session on a thread of its own.
 
-        `replaced` is the OpenSession that had its id, or None; `put_back()` gives it the id again if the loading fails.
+        `replaced` is the OpenSession that had the id, or None; if the load fails, `put_back()` gives it back.
         """
         self._requests.add(request)
         try:
@@ -180,11 +182,11 @@ class OpenSession:
             request.answer({})
             self.opened(self.session)
             if replaced:
-                replaced.session.end()  # nobody can reach it any more, and its servers would run on
+                replaced.session.end()  # nobody can reach it any more, and its servers would stay
         except Closed:
             pass
         except SessionError as problem:
-            put_back()  # before the answer: the client may load it anew as soon as it has that
+            put_back()  # before the answer, because the client may then load it again at once
             self._refuse(request, str(problem))
             self._give_way(replaced)
         except Exception:
@@ -214,15 +216,17 @@ class OpenSession:
         request.fail(INVALID_PARAMS, "Invalid params: " + why, {"sessionId": self.id, "error": why})
 
     def cancel(self) -> None:
-        """Cancels the running prompt and the waiting ones; the next one is not touched."""
+        """Cancels the running prompt and the waiting ones, but not the next one."""
         with self._lock:
             requests = list(self._requests)
         for request in requests:
             request.cancel.cancel()
 
     def end(self) -> list:
-        """The process ends: takes leave of the servers, and tells the hooks, if there are any, in the thread that is
-        returned: one session's must not cost the others their time."""
+        """The process ends: if the session has something to do then, returns the threads that do it.
+
+        The sessions end side by side, so that one cannot use up the time of the others.
+        """
         session = self.session
         if not (session and session.has_goodbye()):
             return []

@@ -18,9 +18,9 @@ NOTHING_TO_SAY = "The prompt holds nothing that mm can read: it takes text and l
 
 
 def answer(open_session, request, blocks: list, ticket) -> None:
-    """Answers the prompt `request` of the OpenSession exactly once.
+    """Answers the prompt `request` of the OpenSession, exactly once.
 
-    Waits for the process's turn with `ticket`; the answer goes out before the next turn may begin.
+    Waits with `ticket` for its turn in the process. The answer goes out before the next turn can begin.
     """
     try:
         open_session.announce()
@@ -47,7 +47,8 @@ def _answer_in_turn(open_session, request, blocks: list) -> None:
         stop_reason = _run_command(open_session, command, front, cancel)
     else:
         open_session.warn()
-        outcome = run_turn(process, session, commands.with_skills(prompt.text, session.skills()), front, cancel)
+        text = commands.with_skills(prompt.text, session.skills())
+        outcome = run_turn(process, session, text, front, cancel)
         stop_reason, error = outcome.stop_reason, outcome.error
         log.line(TURN_DONE % (outcome.commands, outcome.file_operations, outcome.skills))
         if not error and stop_reason != CANCELLED:
@@ -59,9 +60,9 @@ def _answer_in_turn(open_session, request, blocks: list) -> None:
 
 
 def _tell_below(open_session, left_out) -> None:
-    """What the user should know and the log alone would hide, below the answer and not in the history.
+    """Shows below the answer what the user would miss in the log. It does not go into the history.
 
-    `left_out` is about this prompt; all else is said once a session.
+    `left_out` is about this prompt; the session's notices are shown once a session.
     """
     session = open_session.session
     for line in open_session.process.model.window.news():
@@ -76,7 +77,7 @@ def _signed(line: str) -> str:
 
 
 def _run_command(open_session, command: str, front, cancel) -> str:
-    """Executes a slash command and answers with its line; returns the stop reason."""
+    """Executes a slash command and shows its line; returns the stop reason."""
     try:
         line = commands.run(command, open_session.process, open_session.session, front, cancel)
     except Cancelled:
@@ -86,7 +87,7 @@ def _run_command(open_session, command: str, front, cancel) -> str:
 
 
 def _flattened(session, blocks: list):
-    """The prompt, an attachments.Flattened; what was attached and what was ignored is logged."""
+    """The prompt as an attachments.Flattened. Attached paths and ignored blocks are logged."""
     prompt = attachments.flatten(blocks, session.cwd)
     for path in prompt.attached:
         log.line("[acp] session %s: attached %s" % (session.id, path))
@@ -104,5 +105,5 @@ def _result(session, stop_reason: str) -> dict:
 
 
 def fail(request, line: str) -> None:
-    """The contract's failure; the explanation stands in the message too because some clients show nothing else."""
+    """Answers with an internal error. Some clients show only the message, so it holds the reason."""
     request.fail(INTERNAL_ERROR, "Internal error: " + line, {"error": line})

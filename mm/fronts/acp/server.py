@@ -1,11 +1,11 @@
 """The ACP agent: the protocol's methods over stdin and stdout, until the client closes stdin.
 
-Threads. The main thread reads stdin, answers the short requests at once and delivers cancels; each prompt runs in a
-thread of its own and waits there for the process's turn. A cancel is the prompt's own (`request.cancel`), so one that
-comes too late finds nothing and harms nothing. When stdin ends, or the client stops reading, every prompt is cancelled,
-every child is ended and the process exits, whatever still hangs.
+The main thread reads stdin, answers short requests at once and delivers cancels; each prompt has a thread of
+its own and waits there for its turn. A Cancel belongs to one prompt (`request.cancel`), so a cancel that
+comes too late finds nothing and does no harm. When stdin ends, or the client stops reading, every prompt is
+cancelled, every child is ended and the process exits, whatever still hangs.
 
-What the answer to `initialize` does not need is imported after it.
+Everything that the answer to `initialize` does not need is imported after it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from mm.wire import streams
 from mm.wire.peer import INVALID_PARAMS, METHOD_NOT_FOUND, Peer, RpcError
 
 PROTOCOL_VERSION = 1
-GOODBYE = 0.4  # seconds that cancelled turns get to answer, and the log to be read
+GOODBYE = 0.4  # seconds for cancelled turns to answer, and for the log to be read
 
 
 def serve(config, demo: bool = False, trace=None, tap=None) -> int:
     """Speaks ACP on stdin and stdout until stdin ends; returns the exit code.
 
-    `trace(direction, line)` is told every line both ways, `tap` every model request (model.chat).
+    `trace(direction, line)` gets every line in both directions, `tap` every model request (model.chat).
     """
     read, write = claim_streams()
     if os.environ.get("MM_TRACE"):
@@ -49,10 +49,10 @@ def serve(config, demo: bool = False, trace=None, tap=None) -> int:
 
 
 def claim_streams():
-    """(read, write) on the protocol's streams, which nothing else in the process can reach afterwards.
+    """(read, write) for the protocol's streams, which nothing else in the process can reach afterwards.
 
-    The descriptors are duplicated away; 1 then points at stderr and 0 at the null device, so that no stray print and no
-    child can write to the protocol or read from it. Children do not inherit the duplicates.
+    The descriptors are duplicated; then 1 points at stderr and 0 at the null device, so that no stray print
+    and no child can write to the protocol or read from it. Children do not inherit the duplicates.
     """
     source, sink = os.dup(0), os.dup(1)
     os.dup2(2, 1)
@@ -93,7 +93,7 @@ class Server:
 
     @property
     def process(self):
-        """What the sessions share, an engine.process.Process: made for the first of them, because no answer before needs it."""
+        """What the sessions share, an engine.process.Process; made for the first session."""
         if self._process is None:
             from mm.engine.process import Process
 
@@ -101,8 +101,10 @@ class Server:
         return self._process
 
     def close(self) -> None:
-        """Cancels every prompt and lets it answer, ends every child; takes a second, and two more each for hooks that hang
-        and for MCP servers that stay."""
+        """Cancels every prompt, lets it answer, and ends every child.
+
+        Takes a second at most, and two more each for hooks that hang and for MCP servers that do not end.
+        """
         self._closing = True
         open_sessions = list(self._sessions.values())
         for open_session in open_sessions:
@@ -119,7 +121,7 @@ class Server:
         log.flush(GOODBYE)
 
     def _client_is_gone(self) -> None:
-        """Called where a write failed: takes the main thread out of its read of stdin, as a SIGTERM does."""
+        """A write has failed: takes the main thread out of its read of stdin, as a SIGTERM does."""
         if not self._closing:
             import signal
 
@@ -131,7 +133,8 @@ class Server:
     def _serve(self, request) -> None:
         method = self._methods.get(request.method)
         if method is None:
-            raise RpcError(METHOD_NOT_FOUND, "Method not found: %s" % request.method, {"method": request.method})
+            name = request.method
+            raise RpcError(METHOD_NOT_FOUND, "Method not found: %s" % name, {"method": name})
         method(request)
 
     def _notified(self, method: str, params) -> None:
@@ -170,7 +173,7 @@ class Server:
         open_session.announce_soon()
 
     def _load_session(self, request) -> None:
-        """Loads in a thread of its own; prompts for the session that come meanwhile wait for it."""
+        """Loads on a thread of its own; prompts for the session that come meanwhile wait."""
         session_id, cwd = request.params.get("sessionId"), _folder(request.params)
         if not isinstance(session_id, str):
             raise _invalid("sessionId", "must be a string, got %s" % _shown(session_id))
@@ -187,7 +190,7 @@ class Server:
         self._open(session_id, _servers(request.params)).load(request, cwd, replaced, put_back)
 
     def _open(self, session_id: str, servers: int):
-        """A new OpenSession under this id; `servers`: how many MCP servers the client sent with the request."""
+        """A new OpenSession under this id; `servers`: the number of MCP servers in the request."""
         from mm.fronts.acp.open_session import OpenSession
 
         open_session = OpenSession(session_id, self.peer, self.process, self._supports_forms, servers)
@@ -209,13 +212,13 @@ class Server:
 
 
 def supports_forms(capabilities) -> bool:
-    """Whether the client takes `elicitation/create` in form mode: `elicitation.form` is there and not null."""
+    """Whether the client takes forms (`elicitation/create`): `elicitation.form` is present and not null."""
     elicitation = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
     return isinstance(elicitation, dict) and elicitation.get("form") is not None
 
 
 def _end_in_order_on_signals() -> None:
-    """SIGTERM ends the process the way the end of stdin does: the handler's exception leaves the read of stdin."""
+    """Lets SIGTERM end the process as the end of stdin does: the handler raises out of the read of stdin."""
     import signal
 
     def stop(number, _frame):
@@ -227,16 +230,16 @@ def _end_in_order_on_signals() -> None:
 
 
 def unknown(session_id, why: str) -> RpcError:
-    """Invalid params that carry the session's id."""
+    """The `invalid params` error that carries the session's id."""
     return RpcError(INVALID_PARAMS, "Invalid params: " + why, {"sessionId": session_id, "error": why})
 
 
 def _folder(params: dict) -> str:
-    """The session's folder from the params of session/new and session/load."""
+    """The session's folder, from the params of session/new and session/load."""
     cwd = params.get("cwd")
     if not isinstance(cwd, str) or not os.path.isabs(cwd) or not os.path.isdir(cwd):
         raise _invalid("cwd", "must be the absolute path of an existing folder, got %s" % _shown(cwd))
-    # Where a link is on the way, `..` behind it leads elsewhere than its text says.
+    # If the path has a link in it, a `..` after the link does not lead where its text says.
     return cwd if os.pardir in cwd.split(os.sep) else os.path.normpath(cwd)
 
 
@@ -251,7 +254,7 @@ def _invalid(field: str, why: str) -> RpcError:
 
 
 def _shown(value) -> str:
-    """A client's value for an error line."""
+    """A client's value as an error line shows it."""
     try:
         text = repr(value)
     except RecursionError:

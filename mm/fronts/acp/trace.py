@@ -1,6 +1,7 @@
-"""`$MM_TRACE=FILE`: every line of the protocol both ways, with its time; what is secret is masked.
+"""`$MM_TRACE=FILE`: every line of the protocol in both directions, with its time and without secrets.
 
-The pieces of an answer are held back while they may be the beginning of a secret (mm.secrecy.Pieces); any other line ends that.
+The pieces of an answer are held back while they may be the beginning of a secret (mm.secrecy.Pieces), until
+another line comes.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ TOO_DEEP = "[%d bytes, nested too deeply to be masked]"
 
 
 def open_trace(path: str, secrets=()):
-    """A function of (direction, line) for wire.Peer that appends to the file; None, and a line on stderr, if it cannot.
+    """A function of (direction, line) for wire.Peer that appends to the file; None if it cannot be opened.
 
-    `secrets` are texts that must not be in it wherever they stand: a model may quote the key that it was asked with.
+    `secrets` are texts that the file must not hold anywhere: a model may quote the key of its server.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -33,7 +34,7 @@ def open_trace(path: str, secrets=()):
 
 
 class _Trace:
-    """The open file. Called by the thread that reads and by those that write."""
+    """The open file. It is called by the thread that reads and by the threads that write."""
 
     def __init__(self, descriptor: int, secrets):
         self._descriptor = descriptor
@@ -51,12 +52,13 @@ class _Trace:
                     self._known.add(secret)
                 chunk = _chunk(message) if direction == ">" else None
                 if chunk:
-                    self._pieces.add(message["params"].get("sessionId"), (begin, message, chunk), chunk["text"])
+                    held = begin, message, chunk
+                    self._pieces.add(message["params"].get("sessionId"), held, chunk["text"])
                     return
                 shown = _encoded(mask(message, self._known.hidden))
             except RecursionError:
-                shown = TOO_DEEP % len(line)  # nobody can tell what in it is secret
-            except ValueError:  # as it came, since a broken line is what a trace is looked at for
+                shown = TOO_DEEP % len(line)  # what is secret in it cannot be found
+            except ValueError:  # unchanged, because people read a trace to find a broken line
                 shown = self._known.hidden(line.decode("utf-8", "replace").rstrip("\r\n"))
             self._pieces.flush()
             self._write(begin + shown)
@@ -76,7 +78,7 @@ class _Trace:
 
 
 def _chunk(message):
-    """The content of the message if it is a piece of a text that streams, else None."""
+    """The content of the message if it is a piece of a streamed text, else None."""
     params = message.get("params") if isinstance(message, dict) else None
     update = params.get("update") if isinstance(params, dict) else None
     content = update.get("content") if isinstance(update, dict) else None
@@ -89,7 +91,7 @@ def _encoded(message) -> str:
 
 
 def both(*traces):
-    """One trace function that calls those of `traces` that are not None; None where all are."""
+    """One function that calls all `traces` except those that are None; None if all are."""
     traces = [trace for trace in traces if trace]
     if len(traces) < 2:
         return traces[0] if traces else None

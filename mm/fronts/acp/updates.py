@@ -1,25 +1,25 @@
-"""What the engine tells (mm.events) as the protocol's `session/update`s and permission requests. Pure.
+"""The engine's events (mm.events) as the protocol's `session/update`s and permission requests. Pure.
 
-Clients differ in what they can bear: some die of a line over 64 KiB, most render text as Markdown, several reject raw
-values that are no objects. So everything that goes out is cut to a size here, program output is fenced, and the raw
-fields are always objects. What a person decides on is made visible: titles by those who make them, arguments, dialogs and diffs
-here. All other text is cleaned; that of the answer is cleaned where it streams (mm.fronts.acp.prompting).
+Clients differ in what they can take: some die of a line over 64 KiB, most render text as Markdown, and
+several reject raw values that are not objects. So everything that goes out is cut to a size, the output of
+programs is fenced, and the raw fields are always objects. Whatever a person decides on is made visible
+(mm.text): arguments, dialogs and diffs here, titles where they are made. All other text is cleaned; the
+answer is cleaned as it streams (editor.py).
 """
 
 from __future__ import annotations
 
 from mm.events import (
-    ALLOW, ALLOW_ALWAYS, NEVER, REJECT, AnswerCut, Diff, Permission, PlanChanged, Text, Thought, ToolEnded, ToolOutput, ToolPending,
-    ToolStarted, WindowUse,
-)
+    ALLOW, ALLOW_ALWAYS, NEVER, REJECT, AnswerCut, Diff, Permission, PlanChanged, Text, Thought, ToolEnded,
+    ToolOutput, ToolPending, ToolStarted, WindowUse)
 from mm.diff import capped
 from mm.json_text import encode, encoded_size
 from mm.text import DIALOG_BYTES, DIALOG_CHARACTERS, clean, fence, visible, without_images
 from mm.wire import messages
 from mm.wire.framing import encode_line, encode_string
 
-# What is shown of a tool's output, in either place that shows it, and of a dialog's text: characters, and bytes of JSON. With
-# both sides of a diff (mm.diff) under 64 KiB a line.
+# The most that is shown of a tool's output, in each of its two places, and of a dialog's text: characters,
+# and bytes of JSON. Together with both sides of a diff (mm.diff), a line stays under 64 KiB.
 OUTPUT_LIMIT, OUTPUT_BYTES = DIALOG_CHARACTERS, DIALOG_BYTES
 INPUT_BYTES = 24 * 1024
 CHUNK_CHARACTERS = 8_000
@@ -44,7 +44,7 @@ def chunk(text: str, kind: str = "agent_message_chunk") -> dict:
 
 
 def commands(available) -> dict:
-    """`available`: (name, description, hint or None) each."""
+    """The list of commands; `available` holds (name, description, hint or None) for each."""
     listed = []
     for name, description, hint in available:
         command = {"name": name, "description": description}
@@ -55,7 +55,7 @@ def commands(available) -> dict:
 
 
 def usage(totals: dict) -> dict:
-    """The `usage` of a prompt's answer from a session's totals; what the server never reported is left out."""
+    """The `usage` of a prompt's answer, from a session's totals; what no server reported is left out."""
     given, said = totals.get("input", 0), totals.get("output", 0)
     shown = {"inputTokens": given, "outputTokens": said, "totalTokens": given + said}
     for name, key in (("thought", "thoughtTokens"), ("cached", "cachedReadTokens")):
@@ -65,7 +65,7 @@ def usage(totals: dict) -> dict:
 
 
 def permission_request(session_id: str, permission: Permission) -> dict:
-    """The params of `session/request_permission`: the pending call, and what it would do."""
+    """The params of `session/request_permission`: the pending call and what it would do."""
     pending = permission.pending
     call = _call(pending)
     if permission.diff is not None:
@@ -77,7 +77,7 @@ def permission_request(session_id: str, permission: Permission) -> dict:
 
 
 def chosen_option(result) -> str:
-    """The option of a permission answer: only `selected` with an option of ours is one, anything else rejects."""
+    """The option in the client's answer. Only `selected` with a known one counts; all else rejects."""
     outcome = result.get("outcome") if isinstance(result, dict) else None
     if isinstance(outcome, dict) and outcome.get("outcome") == "selected":
         chosen = outcome.get("optionId")
@@ -87,34 +87,35 @@ def chosen_option(result) -> str:
 
 
 class ChunkLine:
-    """Ready-made lines for the streamed answer of one session: all of it but the text is encoded once."""
+    """Lines for the streamed answer of one session: everything except the text is encoded only once."""
 
     def __init__(self, session_id: str):
-        # JSON escapes a NUL, so this mark cannot come from the session id.
+        # JSON escapes a NUL, so the session id cannot contain this mark.
         update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "\0"}}
         params = {"sessionId": session_id, "update": update}
         self._head, self._tail = encode_line(messages.notice("session/update", params)).split(b'"\\u0000"')
 
     def encode(self, text: str) -> bytes:
-        """The line for one chunk of a text that is clean, with its end."""
+        """The line for one chunk of clean text, including the line end."""
         return self._head + encode_string(text) + self._tail
 
 
 def pieces(text: str):
-    """The text in pieces small enough for one line each; nearly always itself alone."""
+    """The text in pieces that fit into one line each; nearly always a single piece."""
     if len(text) <= CHUNK_CHARACTERS:
         return (text,)
     return [text[start:start + CHUNK_CHARACTERS] for start in range(0, len(text), CHUNK_CHARACTERS)]
 
 
 def cut(text: str, characters: int, size: int) -> str:
-    """The text, cut in the middle to at most so many characters and so many bytes of JSON."""
+    """The text, cut in the middle to at most `characters` characters and `size` bytes of JSON."""
     if len(text) <= characters and encoded_size(text) <= size:
         return text
     keep = min(characters, len(text))
     while True:
         left_out = len(text) - keep
-        shorter = "%s\n[… %d characters left out …]\n%s" % (text[:keep // 3], left_out, text[len(text) - (keep - keep // 3):])
+        end = text[len(text) - (keep - keep // 3):]
+        shorter = "%s\n[… %d characters left out …]\n%s" % (text[:keep // 3], left_out, end)
         taken = encoded_size(shorter)
         if len(shorter) <= characters and taken <= size:
             return shorter
@@ -138,20 +139,22 @@ def _call(event: ToolPending) -> dict:
 
 
 def _raw_input(arguments: dict) -> dict:
-    """The arguments, visible, or with their long strings cut until they fit."""
+    """The arguments, made visible; long strings are cut until all of it fits."""
     try:
         arguments = all_visible(arguments)
         for limit in (None, 16_000, 4_000, 1_000, 100):
-            shown = arguments if limit is None else {name: _shorter(value, limit) for name, value in arguments.items()}
+            shown = arguments
+            if limit:
+                shown = {name: _shorter(value, limit) for name, value in arguments.items()}
             if encoded_size(shown) <= INPUT_BYTES:
                 return shown
     except RecursionError:
-        pass  # nested as deeply as could just be read
+        pass  # nested so deeply that it could be read but not written
     return {}
 
 
 def all_visible(value, names=visible):
-    """A JSON value with all of its texts visible; `names` is what becomes of the names of its fields."""
+    """A JSON value with all its texts visible; `names` is applied to the names of fields."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, list):
@@ -199,7 +202,8 @@ def _text(text: str) -> dict:
 
 
 def _diff(diff: Diff) -> dict:
-    shown = capped(Diff(visible(diff.path), None if diff.old is None else visible(diff.old), visible(diff.new)))
+    old = None if diff.old is None else visible(diff.old)
+    shown = capped(Diff(visible(diff.path), old, visible(diff.new)))
     content = {"type": "diff", "path": shown.path, "newText": shown.new}
     if shown.old is not None:
         content["oldText"] = shown.old

@@ -104,7 +104,7 @@ class Flatten(Folder):
             self.cwd, self.cwd))
         self.assertEqual(attached, [self.path("a.py")])
         self.assertEqual(ignored, ["image", "resource", "None"])
-        self.assertEqual(left_out, "2 images, 1 block of another type and /x were not sent: mm reads text and files on disk.")
+        self.assertEqual(left_out, "2 images, 1 unknown block and /x were not sent: mm reads text and files on disk.")
 
     def test_the_line_about_what_was_not_sent(self):
         image, sound = {"type": "image"}, {"type": "audio"}
@@ -117,7 +117,7 @@ class Flatten(Folder):
             ([embedded("untitled:a\u202eb\n")], "untitled:a\\u202eb was"),
             ([embedded("untitled:%d" % number) for number in range(7)],
              "untitled:0, untitled:1, untitled:2, untitled:3 and 3 more files were"),
-            ([{"type": "resource"}, {"type": ["x"]}], "2 blocks of another type were"),
+            ([{"type": "resource"}, {"type": ["x"]}], "2 unknown blocks were"),
         ):
             with self.subTest(said):
                 self.assertEqual(flatten(blocks, self.cwd).left_out, said + LEFT_OUT.split("%s")[2])
@@ -132,7 +132,7 @@ class Flatten(Folder):
 
     def test_blocks_without_their_field_are_ignored(self):
         self.assertEqual(flatten([{"type": "text"}, {"type": "text", "text": 1}, {"type": "resource_link"}], self.cwd),
-                         ("", [], ["text", "resource_link"], LEFT_OUT % ("3 blocks of another type", "were")))
+                         ("", [], ["text", "resource_link"], LEFT_OUT % ("3 unknown blocks", "were")))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ def told(events, thoughts=True) -> list:
     """The updates for `events`, each given with the time by the clock."""
     seen, now = [], [0]
     peer = SimpleNamespace(send_encoded=lambda line: seen.append(line))
-    agent = SimpleNamespace(config=SimpleNamespace(acp_thoughts=thoughts))
-    session = SimpleNamespace(id="s", peer=peer, agent=agent, update=lambda update: seen.append(
+    process = SimpleNamespace(config=SimpleNamespace(acp_thoughts=thoughts))
+    session = SimpleNamespace(id="s", peer=peer, process=process, update=lambda update: seen.append(
         (update["sessionUpdate"], update["content"]["text"])))
     editor = Editor(session, Cancel(), clock=lambda: now[0])
     for time, event in events:
