@@ -12,7 +12,7 @@ import os
 
 from mm.config import places
 from mm.errors import UserError
-from mm.config.keys import BY_NAME, KEYS
+from mm.config.keys import BY_NAME, KEYS, matches
 
 VARIABLES = {"MM_URL": "model.url", "MM_MODEL": "model.name", "MM_API_KEY": "model.apiKey", "MM_YOLO": "yolo"}
 OPTIONS = {"model.url": "--url", "model.name": "--model", "yolo": "--yolo"}
@@ -244,7 +244,7 @@ class _Reading:
             self._source[name] = source
 
     def _take_checked(self, name, value, source):
-        if not isinstance(value, bool):  # a switch cannot be wrong, and needs no import
+        if not (isinstance(value, bool) or matches(value, BY_NAME[name].shape)):  # what fits needs no import
             from mm.config import schema
 
             schema.check_value(value, BY_NAME[name].shape, name, source)

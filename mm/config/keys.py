@@ -1,12 +1,13 @@
 """The keys of the configuration: the one table that makes its values, its JSON Schema and its page in docs/.
 
-Data only. A shape is a JSON Schema fragment of the few words that mm.config.schema knows, so what is checked and what
+Almost data only. A shape is a JSON Schema fragment of the few words that mm.config.schema knows, so what is checked and what
 `mm --config-schema` prints cannot differ. `title` is what an error says is allowed where the other words do not say it
 well; `writeOnly` marks what may hold a secret and so is never repeated in a message.
 """
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 
 # `name` as written in a file, with dots for nesting. `default` None means unset, and `shown` is how the documentation
@@ -157,3 +158,10 @@ KEYS = (
 )
 
 BY_NAME = {key.name: key for key in KEYS}
+
+
+def matches(text: str, shape: dict) -> bool:
+    """Whether a text has the length and the pattern of a shape."""
+    if not shape.get("minLength", 0) <= len(text) <= shape.get("maxLength", len(text)):
+        return False
+    return re.search(shape.get("pattern", ""), text) is not None

@@ -9,7 +9,7 @@ import json
 import re
 
 from mm.config.config_file import failure, shown
-from mm.config.keys import ANY, KEYS, NO, ONLY_ADD, ONLY_FALSE, ONLY_INSIDE, ONLY_LOWER
+from mm.config.keys import ANY, KEYS, NO, ONLY_ADD, ONLY_FALSE, ONLY_INSIDE, ONLY_LOWER, matches
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -105,13 +105,13 @@ class _Check:
         fitting = [branch for branch in shape["anyOf"] if _has_type(value, branch) and _in_range(value, branch)]
         for branch in fitting:
             # The one branch for a list or an object tells best which part of it is wrong.
-            if not isinstance(value, str) or _matches(value, branch):
+            if not isinstance(value, str) or matches(value, branch):
                 self.check(value, branch, name, secret)
                 return
         raise self._wrong(value, shape, name, secret)
 
     def _text(self, value, shape, name, secret):
-        if not _matches(value, shape):
+        if not matches(value, shape):
             raise self._wrong(value, shape, name, secret)
         if self._regexes and shape.get("format") == "regex":
             try:
@@ -138,7 +138,7 @@ class _Check:
 
     def _key(self, key, shape, name):
         names = shape.get("propertyNames")
-        if names and (not _matches(key, names) or key in names.get("not", {}).get("enum", ())):
+        if names and (not matches(key, names) or key in names.get("not", {}).get("enum", ())):
             raise failure(self._source, "%s: got the key %s, allowed: %s"
                           % (shown(name), _got(key, False), names["title"]))
 
@@ -204,14 +204,6 @@ def _in_range(value, shape):
     return True
 
 
-def _matches(text, shape):
-    if not shape.get("minLength", 0) <= len(text) <= shape.get("maxLength", len(text)):
-        return False
-    if "pattern" not in shape:
-        return True
-    return re.search(shape["pattern"], text) is not None
-
-
 def _got(value, secret):
     """The value as an error may show it: cut, and only its type where it may be or hold a secret."""
     if value is None or isinstance(value, (bool, int, float)):
@@ -228,7 +220,7 @@ def _url_without_secrets(url):
 def _url_hint(url, shape):
     fixed = re.sub(r"/+$", "", re.sub(r"/(chat/completions|models)/?$", "", url))
     for attempt in (fixed, "http://" + fixed):
-        if _matches(attempt, shape):
+        if matches(attempt, shape):
             return "; did you mean \"%s\"?" % shown(attempt)
     return ""
 

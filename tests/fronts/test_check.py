@@ -81,7 +81,7 @@ class TheMakes(Checking):
                 self.assertEqual(lines["model"], ["ok m"])
                 self.assertEqual("|".join(lines["window"]), window)
                 self.assertEqual(lines["tools"], ['ok real tool calls, streamed (it called bash {"command": "ls"})'])
-                self.assertEqual(lines.get("", []), ["   " + check.WINDOW_TOO[key]] if key == "ollama" else [])
+                self.assertEqual(lines.get("", []), [])
                 self.assertEqual(lines["ready"], ["ok " + check.READY])
                 self.assertEqual([body["stream"] for body in fake.bodies], [True] * len(fake.bodies))
                 self.assertEqual(fake.bodies[0].get("cache_prompt"), False if key == "llama.cpp" else None)
