@@ -7,9 +7,10 @@ Inside are the sources in src/ and, for each Python 3.9 to 3.14 found on the PAT
 compiling the sources would take longer than everything else that a start does. A Python without byte code
 runs the sources. MM_PYTHONS=/path/a:/path/b names the interpreters instead; the first one does the building.
 
-Byte code comes in two parts: what `mm -acp` imports until it has answered `initialize`, and the rest, which
-is compressed better and read more slowly. An entry for each room would make the archive half as large again
-and a start a sixth slower.
+Byte code comes in parts, each of which is read when the first of its rooms is needed. An entry for each room
+would make the archive half as large again and a start a sixth slower. Rooms of no part run from their
+sources: with all of them the archive would be 2.3 MB, and it may have 1.5 MiB. They wait for other programs,
+for the network or for a developer, and compiling them is not noticed beside that.
 
 The same sources and interpreters give the same bytes: entries are in a fixed order and carry a fixed date,
 and each Python compiles in a fresh process, in a fixed order and with a fixed hash seed.
@@ -26,15 +27,17 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# What the first part is made of: these rooms, what they import, and what that imports.
-START = ("mm.cli", "mm.config.config", "mm.fronts.acp.server")
-
-# With the byte code of all rooms for five Pythons the archive would be 1.8 MB, and it may have 1.5 MiB. So
-# these have none: they wait for other programs, for the network or for a developer, and compiling them is not
-# noticed beside that. Each is the beginning of names.
-FROM_SOURCE = (
-    "mm.peers", "mm.tools.lsp", "mm.tools.rename", "mm.tools.page", "mm.tools.download",
-    "mm.fronts.check", "mm.fronts.trial", "mm.fronts.editors", "mm.transcripts.")
+# What a part is made of: these rooms, what they import, and what that imports, without the parts above it.
+# "start" is what `mm -acp` imports until it has answered `initialize`, "prompt" what it has imported after a
+# first prompt with a command; tests/test_zipapp.py measures both.
+PARTS = {
+    "start": ("mm.cli", "mm.config.config", "mm.fronts.acp.server"),
+    "prompt": ("mm.config.schema", "mm.config.trust", "mm.engine.prepared", "mm.engine.process",
+               "mm.fronts.acp.open_session", "mm.fronts.acp.prompting", "mm.model.find",
+               "mm.model.text_calls.scanner", "mm.model.window", "mm.tools.bash", "mm.tools.usable_servers",
+               "mm.wire.posix"),
+    "chat": ("mm.fronts.terminal.chat", "mm.fronts.once"),
+}
 
 # Runs in every interpreter that might be used.
 IDENTIFY = """import json, sys
@@ -42,7 +45,9 @@ print(json.dumps([sys.version_info[:], sys.implementation.cache_tag, sys.executa
 
 
 def interpreters():
-    """(version, cache tag, path) of each Python to compile with: this one, and the newest patch of the other versions."""
+    """(version, cache tag, path) of each Python to compile with: this one, and the newest patch of the other
+    versions.
+    """
     named = [path for path in os.environ.get("MM_PYTHONS", "").split(":") if path]
     pyenv = os.path.join(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"), "versions")
     installed = sorted(os.listdir(pyenv)) if os.path.isdir(pyenv) else []
@@ -80,16 +85,19 @@ def package_files(project):
 
 
 def parts_of(project, sources):
-    """{"start" or "rest": {room: path inside the project}}, in a fixed order and without FROM_SOURCE."""
-    paths = {room_of(path): path for path in sources if not room_of(path).startswith(FROM_SOURCE)}
-    start, todo = set(), list(START)
-    while todo:
-        room = todo.pop()
-        if room in paths and room not in start:
-            start.add(room)
-            todo += imports(project, paths[room]) + [room.rpartition(".")[0]]
-    return {"start": {room: paths[room] for room in sorted(start)},
-            "rest": {room: paths[room] for room in sorted(set(paths) - start)}}
+    """{part: {room: path inside the project}}, in a fixed order."""
+    paths = {room_of(path): path for path in sources}
+    taken, parts = set(), {}
+    for part, roots in PARTS.items():
+        found, todo = set(), list(roots)
+        while todo:
+            room = todo.pop()
+            if room in paths and room not in taken:
+                taken.add(room)
+                found.add(room)
+                todo += imports(project, paths[room]) + [room.rpartition(".")[0]]
+        parts[part] = {room: paths[room] for room in sorted(found)}
+    return parts
 
 
 def room_of(path):

@@ -5,7 +5,6 @@ sources.
 """
 
 import importlib.machinery
-import marshal
 import os
 import sys
 import threading
@@ -15,28 +14,24 @@ class Rooms:
     """A finder for sys.meta_path, and the loader of what it finds.
 
     `archive` is the path of mm.pyz, which mm tells editors to start; `start` is the first part, {room: (whether it is a
-    package, its marshalled code)}; `rest` names the other one, which is read with the first room that `start`
-    does not have. `get_data(path)` reads a file of the archive.
+    package, its code)}, with the index {room: part} of the others. `part(name)` reads one of these.
+    `get_data(path)` reads a file of the archive. Code that has run is not kept.
     """
 
-    def __init__(self, archive, start, rest, get_data):
-        self.archive, self._rooms, self._rest, self.get_data = archive, start, rest, get_data
+    def __init__(self, archive, start, part, get_data):
+        self.archive, self._part, self.get_data = archive, part, get_data
+        self._index = start.pop("index")  # without what has been read
+        self._rooms = start
         self._reading = threading.Lock()
 
     def _room(self, name):
-        if self._rest and name.startswith("mm.") and name not in self._rooms:
+        if name in self._index:
             with self._reading:
-                if self._rest:
-                    self._rooms.update(self._read_rest())
-                    self._rest = None
+                part = self._index.get(name)
+                if part:
+                    self._rooms.update(self._part(part))
+                    self._index = {room: other for room, other in self._index.items() if other != part}
         return self._rooms.get(name)
-
-    def _read_rest(self):
-        try:
-            import lzma
-        except ImportError:  # some Pythons are built without it: they run the sources
-            return {}
-        return marshal.loads(lzma.decompress(self.get_data(self._rest)))
 
     def find_spec(self, name, path=None, target=None):
         room = self._room(name)
@@ -54,7 +49,7 @@ class Rooms:
         return None
 
     def exec_module(self, module):
-        exec(marshal.loads(self._room(module.__name__)[1]), module.__dict__)
+        exec(self._rooms.pop(module.__name__)[1], module.__dict__)
 
     def get_source(self, name):
         return self.get_data(sys.modules[name].__file__).decode("utf-8")

@@ -16,7 +16,8 @@ except OSError:
     pass  # there is no byte code for this Python
 else:
     importer = {}
-    exec(marshal.loads(start.pop("importer")[1]), importer)
-    sys.meta_path.insert(0, importer["Rooms"](archive, start, version + "rest", get_data))
+    exec(start.pop("importer")[1], importer)
+    read_part = lambda part: marshal.loads(get_data(version + part))
+    sys.meta_path.insert(0, importer["Rooms"](archive, start, read_part, get_data))
 from mm.cli import script
 script()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import hashlib
 import importlib.util
-import lzma
 import marshal
 import os
 import shutil
@@ -16,10 +15,11 @@ import zipfile
 
 import mm
 from tests import support
-from tests.test_layout import START_ROOMS
+from tests.fakes.model_server import ModelServer
+from tests.test_layout import IMPORTED, START_ROOMS
 
 # How the names of this Python's byte code begin.
-PARTS = ("start", "rest")
+PARTS = ("start", "prompt", "chat")
 OURS = "%s.%d." % (sys.implementation.cache_tag, int.from_bytes(importlib.util.MAGIC_NUMBER[:2], "little"))
 
 # Bytes of the whole product with the byte code of five Pythons. The benchmark has the limit of the day.
@@ -198,12 +198,6 @@ def without_byte_code(path: str) -> str:
     return target
 
 
-def room_files(project: str = support.PROJECT) -> set:
-    """The names of all rooms of a project."""
-    script = script_of("build.py")
-    return {script.room_of(path) for path in script.package_files(project) if path.endswith(".py")}
-
-
 def script_of(name: str):
     """A file of archive/ as a module: it is a script, in no package."""
     spec = importlib.util.spec_from_file_location(name[:-3], os.path.join(support.PROJECT, "archive", name))
@@ -215,8 +209,7 @@ def script_of(name: str):
 class TheArchive(unittest.TestCase):
     def parts(self) -> dict:
         with zipfile.ZipFile(support.pyz()) as archive:
-            return {"start": marshal.loads(archive.read(OURS + "start")),
-                    "rest": marshal.loads(lzma.decompress(archive.read(OURS + "rest")))}
+            return {part: marshal.loads(archive.read(OURS + part)) for part in PARTS}
 
     def test_is_undated_and_deflated_behind_its_first_line(self):
         with open(support.pyz(), "rb") as file:
@@ -231,18 +224,25 @@ class TheArchive(unittest.TestCase):
         self.assertLessEqual(os.path.getsize(support.pyz()), SIZE_LIMIT * max(1, len(pythons(support.pyz())) / 5))
 
     def test_has_the_byte_code_of_the_start_in_one_piece(self):
-        self.assertEqual(set(self.parts()["start"]), START_ROOMS | {"importer"})
+        self.assertEqual(set(self.parts()["start"]), START_ROOMS | {"importer", "index"})
 
-    def test_has_byte_code_of_every_room_but_those_that_are_named(self):
-        from_source = script_of("build.py").FROM_SOURCE
-        others = room_files() - START_ROOMS
-        self.assertEqual(set(self.parts()["rest"]), {room for room in others if not room.startswith(from_source)})
-        for beginning in from_source:
-            self.assertTrue([room for room in others if room.startswith(beginning)], "no room begins with " + beginning)
+    def test_has_the_byte_code_of_a_first_prompt_in_another(self):
+        with ModelServer([{"call": {"name": "bash", "arguments": {"command": "true"}}}, {"text": "ok"}]) as server:
+            command = [sys.executable, "-I", "-S", "-X", "importtime", support.pyz(), "-acp"]
+            env = support.environment(MM_URL=server.url, MM_MODEL="m")
+            with support.Client(command=command, env=env) as client:
+                client.prompt(client.new_session(), "go")
+        parts = self.parts()
+        loaded = {name for name in IMPORTED.findall(client.stderr) if name.split(".")[0] == "mm"}
+        self.assertEqual(loaded - set(parts["start"]) - set(parts["prompt"]), set(), "rooms to name in archive/build.py")
+        self.assertEqual(set(parts["prompt"]) - loaded, set(), "rooms that no first prompt loads")
+
+    def test_has_byte_code_of_the_chat(self):
+        self.assertLess({"mm.fronts.terminal.chat", "mm.fronts.once"}, set(self.parts()["chat"]))
 
     def test_has_byte_code_that_names_its_source(self):
         is_package, code = self.parts()["start"]["mm.cli"]
-        self.assertEqual((is_package, marshal.loads(code).co_filename), (False, "mm/cli.py"))
+        self.assertEqual((is_package, code.co_filename), (False, "mm/cli.py"))
 
     def test_runs_the_sources_where_the_byte_code_is_missing(self):
         done = subprocess.run([sys.executable, "-I", "-S", without_byte_code(support.pyz()), "--version"],
@@ -299,17 +299,18 @@ class TheImporter(unittest.TestCase):
 
     def setUp(self):
         def code(source):
-            return marshal.dumps(compile(source, "mm/x.py", "exec"))
+            return compile(source, "mm/x.py", "exec")
 
         self.reads = []
-        start = {"mm": (True, code("name = __name__")), "mm.first": (False, code("file = __file__"))}
-        rest = {"mm.second": (False, code("import mm.first")), "mm.floor": (True, b""), "mm.floor.third": (False, b"")}
-        self.files = {"rest": lzma.compress(marshal.dumps(rest)), "/src/mm/first.py": "file = '…'".encode()}
-        self.rooms = script_of("importer.py").Rooms("/", start, "rest", self.read)
+        start = {"mm": (True, code("name = __name__")), "mm.first": (False, code("file = __file__")),
+                 "index": {"mm.second": "more", "mm.floor": "more", "mm.floor.third": "more"}}
+        self.more = {"mm.second": (False, code("import mm.first")), "mm.floor": (True, None),
+                     "mm.floor.third": (False, None)}
+        self.rooms = script_of("importer.py").Rooms("/", start, self.part, "file of {}".format)
 
-    def read(self, path):
-        self.reads.append(path)
-        return self.files[path]
+    def part(self, name):
+        self.reads.append(name)
+        return self.more
 
     def test_names_the_source_of_each_room(self):
         for name, origin, package in (("mm", "/src/mm/__init__.py", True), ("mm.first", "/src/mm/first.py", False),
@@ -318,18 +319,14 @@ class TheImporter(unittest.TestCase):
             spec = self.rooms.find_spec(name)
             self.assertEqual((spec.origin, spec.submodule_search_locations is not None), (origin, package))
 
-    def test_reads_the_second_part_once_and_only_if_needed(self):
-        for name, found, reads in (("mm.first", True, 0), ("json", False, 0), ("mm.second", True, 1), ("mm.fourth", False, 1)):
+    def test_reads_a_part_once_and_only_if_needed(self):
+        for name, found, reads in (("mm.first", True, 0), ("json", False, 0), ("mm.fourth", False, 0),
+                                   ("mm.second", True, 1), ("mm.floor", True, 1)):
             self.assertEqual((self.rooms.find_spec(name) is not None, len(self.reads)), (found, reads), name)
 
-    def test_runs_a_room_and_shows_its_source(self):
+    def test_runs_a_room_and_keeps_its_code_no_longer(self):
         module = importlib.util.module_from_spec(self.rooms.find_spec("mm.first"))
         self.rooms.exec_module(module)
         self.assertEqual(module.file, "/src/mm/first.py")
-        self.assertEqual(self.rooms.get_data(module.__file__), self.files[module.__file__])
-
-    def test_leaves_the_second_part_to_the_sources_without_lzma(self):
-        missing, sys.modules["lzma"] = sys.modules["lzma"], None
-        self.addCleanup(sys.modules.__setitem__, "lzma", missing)
-        self.assertIsNone(self.rooms.find_spec("mm.second"))
-        self.assertIsNotNone(self.rooms.find_spec("mm.first"))
+        self.assertEqual(self.rooms.get_data(module.__file__), "file of /src/mm/first.py")
+        self.assertIsNone(self.rooms.find_spec("mm.first"))
