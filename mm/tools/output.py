@@ -12,7 +12,6 @@ import os
 import threading
 
 from mm.text import LINE_LIMIT, clean_terminal, head_and_tail, plural, size
-from mm.tools import logs
 
 # Bytes of a log; what comes after them is lost.
 LIMIT = 64 * 1024 * 1024
@@ -68,6 +67,8 @@ class Output:
         """Starts the log with what has been in memory up to now, unless there is one."""
         if self._path or self._error:
             return
+        from mm.tools import logs  # with tempfile, for few outputs
+
         try:
             self._path, self._file = logs.new_log()
         except OSError as error:

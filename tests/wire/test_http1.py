@@ -97,9 +97,8 @@ class Answers(unittest.TestCase):
                                              response.header("C")))
 
     def test_a_request(self):
-        self.assertEqual(b"GET /a HTTP/1.1\r\nHost: h\r\nAccept-Encoding: identity\r\nConnection: "
-                         b"close\r\n\r\n",
-                         request("GET", "h", "/a", {}, None))
+        self.assertEqual(request("GET", "h", "/a", {}, None), b"GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
+                                                              b"Accept-Encoding: identity\r\n\r\n")
         self.assertTrue(request("POST", "h", "/", {"X": "y"}, b"ab").endswith(b"Content-Length: 2\r\nX: "
                                                                               b"y\r\n\r\nab"))
 
