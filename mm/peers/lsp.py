@@ -2,8 +2,8 @@
 
 Threads: those of its Program. The reader answers the server's own requests from memory and keeps what the server publishes; `news`
 guards that, and is notified of every notification. The caller's thread asks and waits; a session makes one call at a time. Every
-wait ends with its Cancel, with a time limit or with the connection. What is told is written on a thread of its own, because a
-server that does not read would hold up whoever writes: it is ended then, half a message has gone.
+wait ends with its Cancel, with a time limit or with the connection. The peer's writer does all writing, because a server that does
+not read would hold up whoever writes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ NOT_STARTED = "%s did not start: %s"
 ENDED = "%s ended (%s)"
 NO_ANSWER = "%s did not answer in %g s"
 INDEXING = "%s is still indexing, try again"
-NOT_READ = "%s does not read what it is told"
 REFUSED = "%s: %s"
 
 _NOTHING_TO_SAY = ("client/registerCapability", "client/unregisterCapability", "window/workDoneProgress/create",
@@ -98,7 +97,7 @@ class LanguageServer:
             answer = self._request("initialize", self._introduction(), cancel, FIRST_LIMIT)
             self.capabilities = as_dict(as_dict(answer).get("capabilities"))
             self.encoding = self.capabilities.get("positionEncoding") or "utf-16"
-            self.tell("initialized", {}, cancel)
+            self.tell("initialized", {})
             shaken = True
         except RemoteError as error:
             raise ServerError(NOT_STARTED % (self.name, one_line(error.message, 200))) from None
@@ -127,7 +126,8 @@ class LanguageServer:
     def _take_leave(self):
         try:
             self._request("shutdown", None, Cancel(), SHUTDOWN)
-            self.tell("exit", None, Cancel())
+            self.tell("exit", None)
+            self._program.peer.flush(SHUTDOWN)
         except (ServerError, RemoteError):
             pass  # it is ended all the same
         self._program.close()
@@ -163,29 +163,9 @@ class LanguageServer:
         except Closed:
             raise self.death() from None
 
-    def tell(self, method: str, params, cancel: Cancel) -> None:
-        """Sends a notification. Raises ServerError, Cancelled."""
-        cancel.check()
-        done, failed = threading.Event(), []
-
-        def write():
-            try:
-                self._program.peer.notify(method, params)
-            except Closed:
-                failed.append(True)
-            done.set()
-
-        threading.Thread(target=write, name="lsp %s write" % self.name, daemon=True).start()
-        written = False
-        try:
-            written = cancel.wait(done, LIMIT)
-        finally:
-            if not written:
-                self._program.close()
-        if not written:
-            raise ServerError(NOT_READ % self.name)
-        if failed:
-            raise self.death()
+    def tell(self, method: str, params) -> None:
+        """Sends a notification; returns at once. If the server is gone, the next question reports it."""
+        self._program.peer.post(method, params)
 
     def settle(self, cancel: Cancel) -> bool:
         """Waits until it has no work in progress, INDEXING_LIMIT seconds at most; returns whether it has none.

@@ -63,37 +63,37 @@ class OpenFiles:
         """The number of that text; None if it is not open."""
         return self._files[uri].version if uri in self._files else None
 
-    def show(self, uri: str, language: str, text: str, cancel: Cancel):
+    def show(self, uri: str, language: str, text: str):
         """The file has this text: opens it or tells the change. Returns OPENED, CHANGED or, where nothing was to be told, None."""
         file = self._files.get(uri)
         if file is None:
-            self._open(uri, language, text, cancel)
+            self._open(uri, language, text)
             return OPENED
         if file.text != text:
-            self._change(uri, text, cancel)
+            self._change(uri, text)
             sync = self._server.capabilities.get("textDocumentSync")
             save = sync.get("save") if isinstance(sync, dict) else None
             more = {"text": text} if isinstance(save, dict) and save.get("includeText") else {}
-            self._server.tell("textDocument/didSave", dict(textDocument={"uri": uri}, **more), cancel)
-            self.changed_on_disk([(uri, CHANGED)], cancel)
+            self._server.tell("textDocument/didSave", dict(textDocument={"uri": uri}, **more))
+            self.changed_on_disk([(uri, CHANGED)])
             return CHANGED
         return None
 
-    def use(self, uri: str, cancel: Cancel) -> None:
+    def use(self, uri: str) -> None:
         """Makes the file the most recently used one, and closes the others beyond OPEN_FILES."""
         self._files.move_to_end(uri)
         while len(self._files) > OPEN_FILES:
-            self.forget(next(iter(self._files)), cancel)
+            self.forget(next(iter(self._files)))
 
-    def forget(self, uri: str, cancel: Cancel) -> None:
+    def forget(self, uri: str) -> None:
         with self._server.news:
             del self._files[uri]
-        self._server.tell("textDocument/didClose", {"textDocument": {"uri": uri}}, cancel)
+        self._server.tell("textDocument/didClose", {"textDocument": {"uri": uri}})
 
-    def changed_on_disk(self, changes, cancel: Cancel) -> None:
+    def changed_on_disk(self, changes) -> None:
         """`changes`: pairs of a URI and CREATED, CHANGED or DELETED."""
         told = [{"uri": uri, "type": kind} for uri, kind in changes]
-        self._server.tell("workspace/didChangeWatchedFiles", {"changes": told}, cancel)
+        self._server.tell("workspace/didChangeWatchedFiles", {"changes": told})
 
     def diagnostics(self, uri: str, told, cancel: Cancel):
         """(found, is_new): the list of what the server finds wrong with the file. Not `is_new`: it reports nothing in time, and this
@@ -140,31 +140,31 @@ class OpenFiles:
             if not named or version >= file.version:
                 file.found, file.when = found, time.monotonic()
 
-    def _open(self, uri, language, text, cancel, known=None):
+    def _open(self, uri, language, text, known=None):
         self._versions += 1
         with self._server.news:
             self._files[uri] = _File(language, text, self._versions, known)
         self._unread.add(uri)
         self._server.tell("textDocument/didOpen", {"textDocument": {
-            "uri": uri, "languageId": language, "version": self._versions, "text": text}}, cancel)
+            "uri": uri, "languageId": language, "version": self._versions, "text": text}})
 
-    def _change(self, uri, text, cancel):
+    def _change(self, uri, text):
         self._versions += 1
         with self._server.news:
             file = self._files[uri]
             file.text, file.version, file.found = text, self._versions, None
         self._unread.add(uri)
         self._server.tell("textDocument/didChange", {
-            "textDocument": {"uri": uri, "version": file.version}, "contentChanges": [{"text": text}]}, cancel)
+            "textDocument": {"uri": uri, "version": file.version}, "contentChanges": [{"text": text}]})
 
     def _open_again(self, uri, cancel):
         file = self._files[uri]
         self._heard = None
-        self.forget(uri, cancel)
+        self.forget(uri)
         if not self._names_versions:  # what it says of the closing must not be taken for what it says of the opening
             path = uris.to_path(uri)
             self._wait(lambda: 0 if self._heard == path else None, CLOSING, cancel)
-        self._open(uri, file.language, file.text, cancel, file.known)
+        self._open(uri, file.language, file.text, file.known)
 
     def _quiet_at(self, file):
         """When what was published about the file will be complete; None while there is nothing."""

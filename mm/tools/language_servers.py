@@ -58,9 +58,9 @@ class LanguageServers:
         text = files.decode(NAME, place, data, "search it").text
         server = self._running(found, root, cancel)
         uri = uris.to_uri(place.real)
-        self._look_again(context, server, found.extensions, uri, cancel)
-        told = server.files.show(uri, found.extensions[_extension(place.real)], text, cancel)
-        server.files.use(uri, cancel)
+        self._look_again(context, server, found.extensions, uri)
+        told = server.files.show(uri, found.extensions[_extension(place.real)], text)
+        server.files.use(uri)
         self._seen[server, uri] = _state(place.real)
         return server, uri, told
 
@@ -110,17 +110,17 @@ class LanguageServers:
         self._sources[server] = folder, sources
         return server
 
-    def _look_again(self, context, server, extensions, asked, cancel):
+    def _look_again(self, context, server, extensions, asked):
         """Shows the server what has become of its open files, but the one that is `asked` about, and of the others in its project."""
         sources, changes = self._changed_since(server, extensions)
         if changes:
-            server.files.changed_on_disk(changes, cancel)
+            server.files.changed_on_disk(changes)
         opened = [uri for uri, kind in changes if kind != DELETED and _is_small_source(uris.to_path(uri), extensions)][:OPENED]
         for uri in list(server.files) + opened:
             path = uris.to_path(uri)
             state = _state(path)
             if uri != asked and self._seen.get((server, uri)) != state:
-                self._show(context, server, uri, path, extensions.get(_extension(path)), cancel)
+                self._show(context, server, uri, path, extensions.get(_extension(path)))
                 self._seen[server, uri] = state
         self._sources[server] = sources  # only now: who is cancelled midway begins anew
 
@@ -136,13 +136,13 @@ class LanguageServers:
         open_files = set(server.files)
         return (folder, now), [change for change in changes.items() if change[0] not in open_files]
 
-    def _show(self, context, server, uri, path, language, cancel):
+    def _show(self, context, server, uri, path, language):
         text = _text(context, path)
         if text is not None:
-            server.files.show(uri, language, text, cancel)
+            server.files.show(uri, language, text)
         elif uri in server.files:
-            server.files.forget(uri, cancel)
-            server.files.changed_on_disk([(uri, DELETED)], cancel)
+            server.files.forget(uri)
+            server.files.changed_on_disk([(uri, DELETED)])
 
 
 def _text(context, path):

@@ -17,8 +17,6 @@ _LINE_END = re.compile("\r\n|\n|\r")
 # What separates the parts of a qualified name.
 _PARTS = re.compile(r"\.|::|->|#")
 _CALL = re.compile(r"\(.*\)\s*$", re.DOTALL)
-# The characters that take two UTF-16 code units.
-_WIDE = re.compile("[\U00010000-\U0010ffff]")
 
 
 class Lines:
@@ -31,7 +29,7 @@ class Lines:
             self._ends.append(match.start())
             self.starts.append(match.end())
         self._ends.append(len(text))
-        self._wide = {}  # line -> the units behind each of its wide characters: an edit may name a long line very often
+        self._encoded = None, b""  # the line that was asked about last: very many edits may be in one line
 
     def __len__(self):
         return len(self.starts)
@@ -50,22 +48,16 @@ class Lines:
         return line, offset - self.starts[line]
 
     def offset(self, position, encoding: str) -> int:
-        """The offset of a server's position. What is behind the end of a line is its end, behind the last line the end of the
-        text, as the protocol has it."""
+        """The offset of a server's position. What is after the end of a line is its end, after the last line the
+        end of the text, as the protocol has it."""
         line, units = _numbers(position)
         if line >= len(self.starts):
             return len(self.text)
-        wide = self._wide_ends(line) if encoding != "utf-32" else []
-        before = bisect_right(wide, units)
-        in_the_middle = wide[before:before + 1] == [units + 1]
-        return min(self.starts[line] + units - before - in_the_middle, self._ends[line])
-
-    def _wide_ends(self, line):
-        if line not in self._wide:
-            text = self.line(line)
-            found = () if text.isascii() else _WIDE.finditer(text)
-            self._wide[line] = [match.end() + number for number, match in enumerate(found, 1)]
-        return self._wide[line]
+        if encoding != "utf-32":
+            if self._encoded[0] != line:
+                self._encoded = line, self.line(line).encode("utf-16-le", "surrogatepass")
+            units = len(self._encoded[1][:2 * units].decode("utf-16-le", "ignore"))
+        return min(self.starts[line] + units, self._ends[line])
 
 
 def units_of(line: str, column: int, encoding: str) -> int:

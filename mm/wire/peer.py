@@ -212,6 +212,10 @@ class Peer:
         """Sends a notification, as send_encoded() does."""
         self.send_encoded(self._encode(messages.notice(method, params)))
 
+    def post(self, method: str, params) -> None:
+        """Leaves a notification for the writer thread: who sends it need not wait for a slow reader."""
+        self._post(self._encode(messages.notice(method, params)))
+
     def send_encoded(self, line: bytes) -> None:
         """Sends a framed message; returns when it is written, on the reader at once. Raises Closed."""
         if self._closed:

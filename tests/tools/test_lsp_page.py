@@ -25,7 +25,7 @@ TEXTS = {
     language_servers.NO_SERVER: ("<extension> files", "<language> (<server>), …"),
     "[lsp: %s]" % language_servers.OFF: ("<server>", language_servers.FAILURES), "[lsp: %s]" % client.INDEXING: ("<server>",),
     "[lsp: %s]" % client.REFUSED: ("<server>", "<message>"), "[lsp: %s]" % client.NO_ANSWER: ("<server>", client.LIMIT),
-    "[lsp: %s]" % client.NOT_STARTED: ("<server>", "<reason>"), "[lsp: %s]" % client.NOT_READ: ("<server>",),
+    "[lsp: %s]" % client.NOT_STARTED: ("<server>", "<reason>"),
     "[lsp: %s: <last line on stderr>]" % client.ENDED: ("<server>", "<exit code or signal>"),
     rename.OUTSIDE: ("<file>",), rename.OVERLAP: ("<server>", "<file>"), rename.STALE: ("<server>", "<file>"),
     rename.UNKNOWN: ("<server>", "<file>"), rename.FILES: ("<server>",),
