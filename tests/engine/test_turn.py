@@ -4,7 +4,9 @@ path.
 
 from __future__ import annotations
 
+import json
 import os
+import threading
 import unittest
 
 from mm.config import config
@@ -290,6 +292,25 @@ class Turn(unittest.TestCase):
         with ModelServer([{"thought": "h"}, {"usage": {"input": 3900, "output": 0}}]) as server:
             _, _, [outcome] = self.talk(server, "go", **{"model.contextWindow": 4096})
         self.assertIn("fills its context window (4096 tokens)", str(outcome.error))
+
+    def test_cancelled_beginning_is_made_again(self):
+        cancel = Cancel()
+        hook = "echo >> starts; [ $(wc -l < starts) -gt 1 ] || { touch waits; sleep 60; }"
+        os.makedirs(self.folder + "/.config/mm")
+        with open(self.folder + "/.config/mm/config.json", "w") as file:
+            json.dump({"hooks": {"sessionStart": [{"command": hook, "timeout": 60}]}}, file)
+        with ModelServer([{"text": "Hi."}]) as server:
+            overrides = {"model.url": server.url, "model.name": "m"}
+            process = Process(config.load(self.folder, {"HOME": self.folder}, None, overrides))
+            session, front = process.new_session(self.folder), Front()
+            waits = os.path.join(self.folder, "waits")
+            threading.Thread(target=lambda: (support.wait_until(lambda: os.path.exists(waits)), cancel.cancel()),
+                             daemon=True).start()
+            first = turn.run_turn(process, session, "one", front, cancel)
+            self.assertEqual((first.stop_reason, session.prepared, session.tokens()), ("cancelled", None, 0))
+            second = turn.run_turn(process, session, "two", front, Cancel())
+        self.assertEqual((second.stop_reason, front.text()), ("end_turn", "Hi."))
+        self.assertEqual(os.path.getsize(self.folder + "/starts"), 2)
 
     def test_cancel_ends_call_and_answers_the_rest(self):
         cancel = Cancel()
