@@ -77,10 +77,10 @@ class Hooks:
             if answer.context and event in TAKES_CONTEXT:
                 contexts.append(answer.context)
             if answer.denied and event in DENIABLE:
-                return Verdict(True, answer.reason, _joined(contexts), None)
+                return Verdict(denied=True, reason=answer.reason, context=_joined(contexts))
             if answer.arguments is not None and event == "preToolCall":
                 replaced = answer.arguments
-        return Verdict(False, "", _joined(contexts), replaced)
+        return Verdict(context=_joined(contexts), arguments=replaced)
 
     def _answer(self, event, hook, message, deadline, cancel) -> Verdict:
         """What one hook says; a failure is logged, and counts as it is configured."""
@@ -91,7 +91,7 @@ class Hooks:
             text = "%s hook %s: %s" % (event, one_line(hook.command), failure)
         log.line(FAILURE_LINE % text)
         if hook.on_failure == "deny":
-            return NOTHING._replace(denied=True, reason=HOOK_FAILED % text)
+            return Verdict(denied=True, reason=HOOK_FAILED % text)
         return NOTHING
 
     def _run(self, event, hook, message, timeout, cancel):
@@ -165,7 +165,7 @@ def read_answer(event: str, ended, timeout: float) -> Verdict:
         raise HookFailed("timed out after %g s" % round(timeout, 1))
     stderr = clean_terminal(ended.stderr.decode("utf-8", "replace")).strip()
     if ended.code == 2:
-        return NOTHING._replace(denied=True, reason=_cut(stderr, STDERR_REASON_LIMIT) or NO_REASON)
+        return Verdict(denied=True, reason=_cut(stderr, STDERR_REASON_LIMIT) or NO_REASON)
     if ended.code != 0:
         first = one_line(stderr.split("\n", 1)[0], FIRST_LINE_LIMIT)
         raise HookFailed(": ".join(filter(None, (_ending(ended.code), first))))
@@ -185,7 +185,7 @@ def _read_stdout(event: str, text: str) -> Verdict:
         return _read_object(value)
     # What begins like an object was meant to be one: half a denial must not become context for the model.
     if event in TAKES_TEXT and not text.startswith("{"):
-        return NOTHING._replace(context=clean_terminal(text))
+        return Verdict(context=clean_terminal(text))
     raise HookFailed(NO_JSON_OBJECT)
 
 

@@ -55,7 +55,7 @@ class Session:
         self._tools_may_differ = False
         self._skills = None
         self._looking = threading.Lock()
-        self._told_unsaved = False
+        self._save_failed = False
 
     def skills(self) -> tuple:
         """The skills that can be used here; they are looked for once."""
@@ -109,7 +109,7 @@ class Session:
         if self.mcp_servers:
             self.mcp_servers.close()
 
-    def has_goodbye(self) -> bool:
+    def has_end_hooks(self) -> bool:
         """Whether its end runs hooks."""
         return bool(self.prepared) and self.prepared.hooks.present("sessionEnd")
 
@@ -154,11 +154,11 @@ class Session:
             news = self.store.save(self.messages, self.usage, self._titled(), model, self._plan_to_save(),
                                    cancel)
         except OSError as problem:
-            if not self._told_unsaved:
+            if not self._save_failed:
                 log.line("[acp] session %s is not saved: %s" % (self.id, problem.strerror or problem))
-            self._told_unsaved = True
+            self._save_failed = True
             return
-        self._told_unsaved = False
+        self._save_failed = False
         if news:
             log.line("[acp] " + news)
             if self.prepared:

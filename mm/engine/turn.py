@@ -54,7 +54,8 @@ def run_turn(process, session, prompt: str, front, cancel: Cancel) -> Outcome:
     if cancel.cancelled:
         stop_reason, error = CANCELLED, None  # whatever the cancel broke on its way is not a failure
     calls = turn.calls
-    return Outcome(stop_reason, error, turn.stopped, calls.commands, calls.file_operations, calls.skills)
+    return Outcome(stop_reason, error, stopped=turn.stopped, commands=calls.commands,
+                   file_operations=calls.file_operations, skills=calls.skills)
 
 
 class _BrokenOff(Exception):

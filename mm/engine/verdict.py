@@ -16,8 +16,8 @@ ARGUMENTS_CHANGED = "[a hook changed the arguments]"
 
 # What the hooks of an event said. `reason` and `context` are "" if there is none; `arguments` is a dict to
 # use instead of the call's, not yet checked against the tool, or None.
-Verdict = namedtuple("Verdict", "denied reason context arguments")
-NOTHING = Verdict(False, "", "", None)
+Verdict = namedtuple("Verdict", "denied reason context arguments", defaults=(False, "", "", None))
+NOTHING = Verdict()
 
 
 class NoHooks:

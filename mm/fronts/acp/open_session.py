@@ -228,7 +228,7 @@ class OpenSession:
         The sessions end side by side, so that one cannot use up the time of the others.
         """
         session = self.session
-        if not (session and session.has_goodbye()):
+        if not (session and session.has_end_hooks()):
             return []
         thread = threading.Thread(target=session.end, daemon=True)
         thread.start()
