@@ -1,7 +1,7 @@
 """One answer, put together from the chunks of its stream (pure).
 
-Everything that servers do not agree on is known here: where reasoning stands, how a tool call is cut into pieces and which
-pieces belong together, where the counts are. tests/data/model-streams holds a sample of each.
+All that servers do not agree on is known here: the fields of reasoning, how a tool call is cut into pieces
+and which of them belong together, where the counts are. tests/data/model-streams holds a sample of each.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from mm.model import refusal
 from mm.model.fields import REASONING_FIELDS
 from mm.model.text_calls.openers import CALLS, HARMONY
 from mm.model.text_calls.held import Misread
-from mm.model.text_calls.reader import Reader, recovered  # noqa: F401 (Misread is part of what this room offers)
+# noqa: F401 (Misread is part of what this room offers)
+from mm.model.text_calls.reader import Reader, recovered
 
-# One call: `arguments` is the text as it was streamed, or a dict where the server sent an object.
+# One call: `arguments` is the text as it was streamed, or a dict if the server sent an object.
 ToolCall = namedtuple("ToolCall", "name arguments")
 
-# Token counts; None where the server did not report one.
+# Token counts; None if the server did not report one.
 Usage = namedtuple("Usage", "input output cached thought")
 
-# The end of a complete answer: "stop", "length", "tool_calls", … as the server calls it, None where it gave no reason.
+# The end of a complete answer: "stop", "length", "tool_calls", … as the server calls it, None if it gave no
+# reason.
 Finish = namedtuple("Finish", "reason")
 
-# No answer has more characters or calls: what has, has no end.
+# The most characters and calls of an answer: one with more does not end.
 MOST, MOST_CALLS = 32 * 1024 * 1024, 1000
 ENDLESS = "an answer without an end"
 
@@ -35,8 +37,8 @@ _CUT = ("length", "content_filter")
 class Answer:
     """One answer, put together from its chunks (pure).
 
-    `tools`: those of the request, as they went over the wire. Calls of them that the model wrote as text are found too, if
-    there is no other.
+    `tools`: those of the request, as they went over the wire. Calls of them that the model wrote as text are
+    found too, if there is no other.
     """
 
     def __init__(self, tools=()):
@@ -69,7 +71,7 @@ class Answer:
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if not isinstance(choice, dict) or choice.get("index"):
-                continue  # another choice than the first was not asked for
+                continue  # only one choice was asked for
             delta = choice.get("delta")
             if not delta and choice.get("message"):
                 delta = choice["message"]
@@ -96,7 +98,8 @@ class Answer:
         return self._reader.spoke and not calls
 
     def end(self) -> list:
-        """What only the end completes: text that was waiting, half characters, the calls, the usage, the Finish."""
+        """What only the end completes: text that was waiting, half characters, the calls, the usage, the
+        Finish."""
         events = []
         self._say_halves(events)
         calls = [slot.call() for slot in self._named_calls()]
@@ -197,7 +200,8 @@ class Answer:
             self._usage = usage
 
     def _total(self) -> Usage | None:
-        """The counts. llama.cpp's timings tell the whole prompt where the usage counts only what was not cached."""
+        """The counts. llama.cpp's timings have the whole prompt even if the usage counts only what was not
+        cached."""
         usage, timings = self._usage, self._timings
         cache, prompt = _number(timings.get("cache_n")), _number(timings.get("prompt_n"))
         timed = (cache or 0) + prompt if prompt is not None else None
@@ -225,7 +229,8 @@ class _Slot:
         self._scanned, self._brackets = 0, None
 
     def take(self, ident: str, function: dict) -> int:
-        """Names and ids count once: some servers repeat them in every piece. Returns how many characters were added."""
+        """Names and ids count once: some servers repeat them in every piece. Returns how many characters were
+        added."""
         self.ident = self.ident or ident
         name = function.get("name")
         if not self.name and isinstance(name, str):
@@ -237,19 +242,22 @@ class _Slot:
         if isinstance(arguments, dict):
             self._object = arguments
         elif arguments is not None:
-            self._pieces.append(refusal.json_of(arguments))  # a list or a number: whoever parses it says what is wrong
+            # a list or a number: its reader says what is wrong
+            self._pieces.append(refusal.json_of(arguments))
         return 0
 
     def call(self) -> ToolCall:
         from mm.model.text_calls.scanner import clean_name
 
-        return ToolCall(clean_name(self.name), self._object if self._object is not None else joined("".join(self._pieces)))
+        return ToolCall(clean_name(self.name), self._object if self._object is not None
+                        else joined("".join(self._pieces)))
 
     def is_followed_by(self, ident: str, function: dict) -> bool:
-        """Whether a piece with this id and content begins the next call, though it came where this one's pieces do.
+        """Whether a piece with this id and content begins the next call, though it came in this one's place.
 
-        An id alone does not tell: some servers make a new one for every piece. Nor does a name alone: llama_cpp.server repeats
-        both, also in the piece that ends the arguments, which is empty or a line end.
+        An id alone does not decide: some servers make a new one for every piece. Nor does a name:
+        llama_cpp.server repeats both, also in the piece that ends the arguments, which is empty or a line
+        end.
         """
         name, arguments = function.get("name"), function.get("arguments")
         if not name or not self.name:
@@ -260,7 +268,8 @@ class _Slot:
         return self._is_complete() and not (ident and says_nothing)
 
     def _is_complete(self) -> bool:
-        """Whether the arguments are a whole JSON value. Looks at each character once, however often it is asked."""
+        """Whether the arguments are a whole JSON value. Looks at each character once, however often it is
+        asked."""
         if self._object is not None:
             return True
         if self._brackets is None:
@@ -289,7 +298,8 @@ def _parts(content: list):
 
 
 def joined(text: str, keep_half: bool = False) -> str:
-    """Surrogate halves that came one after the other made one character; lone ones become U+FFFD, or stay at the end."""
+    """Surrogate halves that came one after the other made one character; lone ones become U+FFFD, or stay at
+    the end."""
     half = text[-1:] if keep_half and "\ud800" <= text[-1:] <= "\udbff" else ""
     text = text[:-1] if half else text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") + half

@@ -1,8 +1,9 @@
 """The arguments of a tool call, from the text that the model wrote to one JSON object (pure).
 
-Read generously where only one object can be meant: in a fence, as a string that holds the object, with bare line ends inside
-strings, with a sentence, an end marker of the model's template or the very same object after it. A second object that differs or
-is cut, and whatever else looks like the rest of a broken object, is refused: what would run may not be what was meant.
+Read generously if only one object can be meant: in a fence, as a string that holds the object, with bare line
+ends inside strings, with a sentence, an end marker of the model's template or the very same object after it.
+A second object that differs or is cut, and whatever else looks like the rest of a broken object, is refused:
+what would run may not be what was meant.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from collections import namedtuple
 from mm import json_text
 from mm.model.text_calls.openers import CALLS
 
-# `value`: the arguments, a dict, or None if they cannot be read; then `problem` says why, in a few words with the place. `text`:
-# a JSON object to keep for them: the model's own text if that is one, `{}` for what cannot be read.
+# `value`: the arguments, a dict, or None if they cannot be read; then `problem` says why, in a few words with
+# the place. `text`: a JSON object to keep for them: the model's own text if that is one, `{}` for what cannot
+# be read.
 Reading = namedtuple("Reading", "value problem text", defaults=("{}",))
 
-# What may stand before the object: a fence with a word, a byte order mark, what models of OpenAI's put before JSON.
+# What may stand before the object: a fence with a word, a byte order mark, what models of OpenAI's put before
+# JSON.
 _BEFORE = re.compile(r"(?:\s|\ufeff|<\|constrain\|>|<\|message\|>|```\w*|json(?=[\s{<]))*")
 # Where another object begins: also one that is cut after its bracket.
 _OBJECT = re.compile(r"\{\s*(?:[\"'}]|\Z)")

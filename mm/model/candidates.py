@@ -40,7 +40,9 @@ def openai_url(environ) -> str | None:
     """OPENAI_BASE_URL, with the /v1 that some leave out; None if it is not a URL that can be asked."""
     url = (environ.get("OPENAI_BASE_URL") or "").strip().rstrip("/")
     parts = parsed(url)
-    if not parts or parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+    if not parts or parts.scheme not in ("http", "https") or not parts.hostname:
+        return None
+    if "@" in parts.netloc or parts.query:
         return None
     return url if parts.path else url + "/v1"
 

@@ -1,8 +1,9 @@
 """One chat completion: the request, and the answer as it streams.
 
-`complete` is a generator. Text and reasoning leave it in the same read that brought them; the tool calls follow when the
-stream is over, because only then they are whole. An answer is complete when the server has given a finish reason or has
-sent [DONE]: the end of the body alone proves nothing, a connection that is cut may look just like it.
+`complete` is a generator. Text and reasoning leave it in the same read that brought them; the tool calls
+follow when the stream is over, because only then they are whole. An answer is complete when the server has
+given a finish reason or has sent [DONE]: the end of the body alone proves nothing, a connection that is cut
+may look just like it.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import time
 from mm import log
 from mm.cancel import Cancel
 from mm.model import http, probe, refusal, retries, sse
-from mm.model.answer import ENDLESS, Answer, Finish, Misread, ToolCall, Usage, joined  # noqa: F401 (part of what this room offers)
+# noqa: F401 (part of what this room offers)
+from mm.model.answer import ENDLESS, Answer, Finish, Misread, ToolCall, Usage, joined
 from mm.model.learned import Learned
 from mm.model.http import ModelError, Server
 from mm.model.waits import ANSWER, FIRST_LOGGED, Clock, Listener, Wait
 
-# After the finish reason the usage and [DONE] may follow, within so many seconds; some proxies never hang up.
+# Seconds within which the usage and [DONE] may follow the finish reason; some proxies never hang up.
 _AFTER_FINISH = 10
 
 # What `model.extra` cannot set.
@@ -30,9 +32,10 @@ def complete(server: Server, messages: list, tools: list, cancel: Cancel, tap=No
              learned=None):
     """Yields events.Text, events.Thought, Misread, ToolCall, Usage and, last, exactly one Finish.
 
-    `messages` and `tools` are dicts as they go over the wire. `tap`, for the transcript recorder, may be an object with
-    `request(body_dict)`, `data(line)` for each event of the stream and `status(code, body)` for a refusal. `listener`
-    is told what is waited for; `learned` is what earlier requests to this server have shown. What fails before the first event is tried again where that helps.
+    `messages` and `tools` are dicts as they go over the wire. `tap`, for the transcript recorder, may be an
+    object with `request(body_dict)`, `data(line)` for each event of the stream and `status(code, body)` for a
+    refusal. `listener` is told what is waited for; `learned` is what earlier requests to this server have
+    shown. What fails before the first event is tried again if that may help.
     Raises ModelError, a line for the user, or Cancelled. Closing the generator drops the connection.
     """
     learned = learned or Learned()
@@ -75,10 +78,10 @@ def _answered(answer: Answer, server: Server, body: dict, cancel: Cancel, tap, l
                 if answer.error is not None:
                     raise _failed(server, exchange.status, answer, cancel)
             if decoder.dropped:
-                log.line(f"the model server sent {decoder.dropped} event(s) that are no JSON objects")
+                log.line("the model server sent %d event(s) that are not JSON objects" % decoder.dropped)
             _check(server, exchange, answer, decoder)
         except ModelError:
-            if said:  # what is held back goes with what it belongs to
+            if said:  # what was held back belongs to it
                 for event in answer.broken():
                     yield event
             raise
@@ -87,7 +90,8 @@ def _answered(answer: Answer, server: Server, body: dict, cancel: Cancel, tap, l
 
 
 def _chunks(exchange: http.Exchange, decoder: sse.Decoder, answer: Answer, wait: Wait):
-    """The stream's objects, all of one read before the next read. Ends with [DONE], with the body, or soon after the finish."""
+    """The stream's objects, all of one read before the next read. Ends with [DONE], with the body, or soon
+    after the finish."""
     data = b"."
     while data and not (decoder.done or decoder.endless):
         if answer.finish:
@@ -106,7 +110,8 @@ def _chunks(exchange: http.Exchange, decoder: sse.Decoder, answer: Answer, wait:
 
 
 def request_body(server: Server, messages: list, tools: list) -> dict:
-    """The request as a dict. Its beginning stays the same from call to call: servers keep what they have read of it."""
+    """The request as a dict. Its beginning stays the same from call to call, because servers keep what they
+    have read of it."""
     body = {}
     if server.model:
         body["model"] = server.model
@@ -126,7 +131,8 @@ def request_body(server: Server, messages: list, tools: list) -> dict:
 
 
 def encode(body: dict) -> bytes:
-    """The request's bytes. Half a surrogate pair becomes U+FFFD: it is no UTF-8, and servers refuse its escape."""
+    """The request's bytes. Half a surrogate pair becomes U+FFFD: it is not UTF-8, and servers refuse its
+    escape."""
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     try:
         return text.encode("utf-8")
@@ -147,16 +153,16 @@ def _ask(server: Server, body: dict, cancel: Cancel, tap) -> http.Exchange:
         said = exchange.read_text(refusal.MAX_BODY, http.REFUSAL_SECONDS)
     if tap:
         tap.status(exchange.status, said)
-    raise _told(server, failures.of_body(exchange.status, said), cancel,
-                retry_after=retries.seconds_in(exchange.header("Retry-After")))
+    raise _error(server, failures.of_body(exchange.status, said), cancel,
+                 retry_after=retries.seconds_in(exchange.header("Retry-After")))
 
 
-def _told(server: Server, found: failures.Failure, cancel: Cancel, **more) -> ModelError:
-    """The error, with the names of the models that are there where the one that was asked for is not."""
+def _error(server: Server, found: failures.Failure, cancel: Cancel, **more) -> ModelError:
+    """The error; if the model is not on the server, with the names of those that are."""
     if found.kind == "model_not_found":
         asked = found._replace(numbers={"model": server.model or found.numbers.get("model", "")})
-        return http.told(server, asked, models=_models(server, cancel), **more)
-    return http.told(server, found, **more)
+        return http.error_of(server, asked, models=_models(server, cancel), **more)
+    return http.error_of(server, found, **more)
 
 
 def _models(server: Server, cancel: Cancel) -> list:
@@ -169,35 +175,37 @@ def _models(server: Server, cancel: Cancel) -> list:
 
 
 def _failed(server: Server, status: int, answer: Answer, cancel: Cancel) -> ModelError:
-    """For an error in the place of the answer, or of the rest of it."""
+    """For an error in place of the answer, or of the rest of it."""
     from mm.model import failures
 
     found = failures.of_value(answer.error, status)
     if found.kind == "unreadable_call" and answer.broke_off_text(found.words):
         found = found._replace(kind="unreadable_answer")
-    return _told(server, found, cancel,
-                 where=_MIDDLE if answer.has_begun else "")
+    return _error(server, found, cancel, where=_where(answer))
 
 
-_MIDDLE = " in the middle of its answer"
+def _where(answer: Answer) -> str:
+    return " in the middle of its answer" if answer.has_begun else ""
 
-# What an answer without a word may mean: one that broke off, and [DONE] alone, which some servers send when the next request
-# comes in.
+
+# What an answer without a word may mean: one that broke off, and [DONE] alone, which some servers send when
+# the next request comes in.
 _NO_WORD = "its log may say why; often the prompt does not fit its context window"
 _INTERRUPTED = "it gave no reason; another request may have interrupted it"
 
 
 def _check(server: Server, exchange: http.Exchange, answer: Answer, decoder: sse.Decoder) -> None:
-    """Raises the ModelError of a body that is over and an answer that is not."""
+    """Raises the ModelError of an answer that is not complete though its body is."""
     status = exchange.status
     if answer.finish or answer.whole or decoder.done and answer.has_begun:
         return
     if decoder.endless:
-        raise http.failure(server, "server_crash", ENDLESS, status, where=_MIDDLE if answer.has_begun else "")
+        raise http.failure(server, "server_crash", ENDLESS, status, where=_where(answer))
     if exchange.cut and not decoder.done:
         raise exchange.cut
     if answer.has_begun:
         raise http.failure(server, "dropped", where="in the middle of its answer", status=status)
     if decoder.beginning and not answer.started and not decoder.done:
-        raise http.failure(server, "wrong_url", refusal.words_of_body(decoder.beginning) or "a web page", status)
+        raise http.failure(server, "wrong_url", refusal.words_of_body(decoder.beginning) or "a web page",
+                           status)
     raise http.failure(server, "empty", _INTERRUPTED if decoder.done else _NO_WORD, status)

@@ -69,8 +69,7 @@ class Connection:
 
     def warm_up(self) -> None:
         """Loads what a first request needs, finds the server and asks for its window. Raises and logs
-        nothing.
-        """
+        nothing."""
         from mm.model import chat, window  # noqa: F401 (loaded is what they should be)
 
         try:
@@ -80,9 +79,9 @@ class Connection:
 
     def failed(self, problem: UserError) -> None:
         """Takes the error that ended a turn. A model that was not set, and is not there any more, is chosen
-        anew.
-        """
-        if getattr(problem, "kind", None) == "model_not_found" and not self._config.model_name and not self._demo:
+        anew."""
+        chosen = not self._config.model_name and not self._demo
+        if chosen and getattr(problem, "kind", None) == "model_not_found":
             self._forget()
 
     def _forget(self) -> None:
@@ -128,9 +127,8 @@ class Connection:
 
 
 class _Search:
-    """A search that runs in a thread of its own, and those who wait for it. Its Connection holds the lock at
-    each call.
-    """
+    """A search in its own thread, and those who wait for it. Its Connection holds the lock at
+    each call."""
 
     def __init__(self, run):
         self.found = self.error = None
@@ -139,9 +137,8 @@ class _Search:
         threading.Thread(target=run, args=(self,), name="find", daemon=True).start()
 
     def join(self) -> threading.Event:
-        """An event for one who waits, which is set at the end. Each has one of its own, because a Cancel sets
-        what it waits for.
-        """
+        """An event for one who waits, which is set at the end. Events are not shared, because a Cancel sets
+        what it waits for."""
         done = threading.Event()
         self._waiting.append(done)
         return done

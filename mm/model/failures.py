@@ -118,8 +118,7 @@ def overflow(text: str):
 
 def product_of(server, words: str = ""):
     """The Product of a server: what is known of it, what its words betray, or what its address is usual for;
-    or None.
-    """
+    or None."""
     product = known_servers.of_key(server.product)
     for key, sign in _SIGNS:
         product = product or (known_servers.of_key(key) if sign.search(words) else None)
@@ -129,8 +128,7 @@ def product_of(server, words: str = ""):
 
 def line(failure: Failure, address: str, product=None, secrets=(), **more) -> str:
     """The one line of a failure. `more`: `has_key`; `models`, the names on the server if they are known;
-    `where`.
-    """
+    `where`."""
     numbers, kind = failure.numbers, failure.kind
     words = _shown_words(kind, failure.words, secrets)
     model = refusal.one_line(str(numbers.get("model") or ""), secrets, 100)
@@ -247,7 +245,8 @@ def _patterns(*texts) -> tuple:
 _OVERFLOW = re.compile("|".join((
     "exceed_context_size", "context_length_exceeded", "context shift is disabled", "context the overflows",
     "exceeds? the (available |model'?s? )?(maximum )?context", "model's context length is only",
-    "(maximum|longer than the|greater than the|reached|exceeds?( the)?|exceeded( the)?|longer than the model'?s) "
+    "(maximum|longer than the|greater than the|reached|exceeds?( the)?|exceeded( the)?|longer than the "
+    "model'?s) "
     "context (length|size|window)", "context (length|size|window) (has been |was |is )?(exceeded|too small)",
     "maximum (allowed|model|input) length", "max_seq_len", r"n_keep: \d+ >= n_ctx", "prompt too long",
     r"(prompt|input|request|context|conversation) (is|was) too (long|large: \d+ tokens)", "too many tokens",
@@ -272,8 +271,9 @@ _MODEL = re.compile(
 
 # The other kinds by their words, the first that fits: (kind, whether it can have this status, words).
 _WORDS = tuple((kind, re.compile("|".join(texts), re.IGNORECASE), fits) for kind, fits, *texts in (
-    ("unreadable_call", _any, r"failed to parse (the )?(input at pos|tool calls?:)", "error parsing tool call",
-     "unexpected empty grammar stack", "model produced output that does not match"),
+    ("unreadable_call", _any, r"failed to parse (the )?(input at pos|tool calls?:)",
+     "error parsing tool call", "unexpected empty grammar stack",
+     "model produced output that does not match"),
     ("schema", _any, r"\bgrammar\b", "json[ _]schema", "(invalid|unsupported|unrecognized) (json )?schema",
      "exceeds sane defaults", "failed to initialize samplers", "invalid_function_parameters"),
     ("bad_history_arguments", _any, "parse tool call arguments", "invalid tool call arguments"),
@@ -297,11 +297,12 @@ _WORDS = tuple((kind, re.compile("|".join(texts), re.IGNORECASE), fits) for kind
      r"model (is |is still |still |is being |is currently )?load(ing|ed)\b"),
     ("model_not_found", _any, _MODEL.pattern, "model[_ ]not[_ ]found", "repository not found"),
     ("wrong_url", _any, "unexpected endpoint", "(unknown|no such|invalid) (endpoint|route|page|path|url)",
-     "cannot (post|get) /", "file not found", "detail: not found", "method not allowed", "404 page not found"),
+     "cannot (post|get) /", "file not found", "detail: not found", "method not allowed",
+     "404 page not found"),
     ("auth", lambda status: status in (401, 403), "api[ _-]?key", "unauthori[sz]ed", "authentication",
      "not authenticated", "forbidden", "credential"),
-    ("busy", _not_the_request, r"\b(busy|overloaded)\b", "too many requests", "rate limit", "pending requests",
-     r"(no|all) .{0,20}slots?\b"),
+    ("busy", _not_the_request, r"\b(busy|overloaded)\b", "too many requests", "rate limit",
+     "pending requests", r"(no|all) .{0,20}slots?\b"),
 ))
 
 # What names the product of a server in its words.

@@ -46,7 +46,8 @@ NAMES_SHOWN = 5
 NONE_RUNS = "no model server is running here (%s)"
 HELP = "%s: %s. Or name one with --url, or try --demo%s"
 START_IT, INSTALL_ONE = "%s, start it: %s", "nothing that serves models is installed, this installs it: %s"
-WANTS_KEY = ("the model server at %s wants an API key, and mm sends one only to a URL that you set: MM_API_KEY=… "
+WANTS_KEY = ("the model server at %s wants an API key, and mm sends one only to a URL that you set: "
+             "MM_API_KEY=… "
              "mm --url %s")
 NO_MODEL = "the server at %s has no model that can chat%s"
 TOO_SLOW = "%s accepts connections and did not list its models in %g s (--url %s asks it all the same)"
@@ -86,8 +87,7 @@ class Sighting:
 
 def locate(config, demo: bool, cancel: Cancel, environ=os.environ, candidates=None) -> Found:
     """The model server, or with `demo` the built-in script's. Raises UserError if none answers, and
-    Cancelled.
-    """
+    Cancelled."""
     if not demo:
         return find_server(config, environ, cancel, candidates)
     from mm.model import demo as script
@@ -278,7 +278,8 @@ def _judge(sighting: Sighting, said, wanted) -> None:
         sighting.state = OTHER
     # A usual port says nothing if several products share it.
     product = known_servers.of_models(value, said.software) or known_servers.alone_at(sighting.candidate.product)
-    sighting.listing, sighting.models, sighting.product = value, tuple(names or ()), product and product.key
+    sighting.listing, sighting.models = value, tuple(names or ())
+    sighting.product = product and product.key
 
 
 def _can_chat(name: str) -> bool:
@@ -308,8 +309,7 @@ def _first_model(product) -> str:
 
 def _nothing(sightings, environ) -> UserError:
     """Which candidates cannot be used and why; if there are none, where mm looked and how to start a
-    server.
-    """
+    server."""
     lines = [(each.state, line) for each, line in zip(sightings, map(_line_about, sightings)) if line]
     if any(state != FAR for state, _ in lines):
         return UserError("; ".join(line for _, line in lines))

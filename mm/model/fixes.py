@@ -1,6 +1,7 @@
-"""What is taken out of a request, or put in other words, because one server does not like it (pure).
+"""What is changed in a request because one server refuses it otherwise (pure).
 
-Each mending keeps the request's beginning as it is from call to call, so that what a server remembers of it stays good.
+Each fix leaves the beginning of a request the same from call to call, so that what a server remembers of it
+stays valid.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import re
 
 from mm.model.fields import NOTHING_SAID, REASONING_FIELDS
 
-# The fixes, as they are told: requests are taken ….
+# The fixes, in the words of the log: the server accepts requests only ….
 NO_STREAM_OPTIONS = "without stream_options"
 NO_REASONING = "without reasoning"
-VALID_ARGUMENTS = "with {} for arguments that are no JSON"
+VALID_ARGUMENTS = "with {} for arguments that are not JSON"
 NO_TRAILING_ASSISTANT = "without an answer at the end"
 FLAT = "with one system message and the roles in turn"
 NO_SYSTEM = "without a system message"
@@ -21,14 +22,14 @@ NO_TOOLS_OF = "without the tools of the MCP server "  # and its name
 
 # What mm.tools.mcp names the tools of MCP servers.
 _OF_MCP = re.compile(r"mcp__(.+?)__")
-# So many servers are left out one at a time to learn whose schema it is, before all of them are.
+# How many servers are left out one at a time, to learn whose schema it is, before all of them are.
 _MOST_ALONE = 4
 
 _NO_SYSTEM_ROLE = re.compile(r"system.{0,40}not support|only user", re.IGNORECASE)
 
 
 def fixed(body: dict, fixes) -> dict:
-    """The body with these fixes; the same object where there is nothing to do."""
+    """The body with these fixes; the same object if there is nothing to do."""
     changed = dict(body)
     if NO_STREAM_OPTIONS in fixes:
         changed.pop("stream_options", None)
@@ -44,7 +45,8 @@ def fixed(body: dict, fixes) -> dict:
 
 
 def wanted(problem, body: dict, extra: dict) -> list:
-    """The fixes that may help against a ModelError, the one to try first in front. `extra`: what the user has set stays."""
+    """The fixes that may help against a ModelError, the one to try first in front. `extra`: what the user has
+    set stays."""
     if problem.kind == "bad_request" and problem.status in (400, 422):
         field = problem.numbers.get("field")
         if field == "stream_options":
@@ -52,12 +54,13 @@ def wanted(problem, body: dict, extra: dict) -> list:
         return [NO_REASONING] if field in REASONING_FIELDS else []
     if problem.kind == "template":
         return [NO_SYSTEM] if _NO_SYSTEM_ROLE.search(str(problem)) else [FLAT, NO_SYSTEM]
-    return {"trailing_assistant": [NO_TRAILING_ASSISTANT], "bad_history_arguments": [VALID_ARGUMENTS]}.get(problem.kind, [])
+    return {"trailing_assistant": [NO_TRAILING_ASSISTANT],
+            "bad_history_arguments": [VALID_ARGUMENTS]}.get(problem.kind, [])
 
 
 def without_servers(problem, body: dict) -> list:
-    """The fixes, a tuple a try, that may help against a schema that the server cannot take: those of the MCP server that its
-    words name, else of each in turn, and at last of all of them."""
+    """The fixes, a tuple a try, that may help against a schema that the server cannot take: those of the MCP
+    server that its words name, else of each in turn, and at last of all of them."""
     tools = {}
     for tool in body.get("tools") or ():
         tools.setdefault(mcp_server(tool), []).append(tool["function"]["name"])
@@ -69,7 +72,7 @@ def without_servers(problem, body: dict) -> list:
 
 
 def server_left_out(fix: str) -> str:
-    """The MCP server whose tools a mending leaves out; "" for any other mending."""
+    """The MCP server whose tools a fix leaves out; "" for any other fix."""
     return fix[len(NO_TOOLS_OF):] if fix.startswith(NO_TOOLS_OF) else ""
 
 
@@ -80,16 +83,19 @@ def mcp_server(tool: dict):
 
 
 def _without_reasoning(messages: list) -> list:
-    return [{name: value for name, value in message.items() if name not in REASONING_FIELDS} for message in messages]
+    return [{name: value for name, value in message.items() if name not in REASONING_FIELDS}
+            for message in messages]
 
 
 def _with_valid_arguments(messages: list) -> list:
-    return [dict(message, tool_calls=[_valid(call) for call in message["tool_calls"]]) if message.get("tool_calls") else message
+    return [dict(message, tool_calls=[_valid(call) for call in message["tool_calls"]])
+            if message.get("tool_calls") else message
             for message in messages]
 
 
 def _valid(call: dict) -> dict:
-    """The call, with `{}` where strict parsers refuse its arguments: half characters and endless numbers are no JSON to them."""
+    """The call, with `{}` if strict parsers refuse its arguments: half characters and infinite numbers are
+    not JSON to them."""
     try:
         value = json.loads(call["function"]["arguments"])
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
@@ -108,7 +114,8 @@ def _without_trailing_assistant(messages: list) -> list:
 
 
 def _flat(messages: list) -> list:
-    """One system message in front; no two messages of a role in a row but tool results; an answer before each question."""
+    """One system message in front; no two messages of a role in a row but tool results; an answer before each
+    question."""
     flat = []
     for message in messages:
         role, before = message["role"], flat[-1]["role"] if flat else ""

@@ -1,12 +1,14 @@
-"""One HTTP exchange with a model server, which another thread can end at any moment (mm.wire.cancellable_socket).
+"""One HTTP exchange with a model server, which another thread can end at any moment
+(mm.wire.cancellable_socket).
 
-Proxies and redirects are not followed: a proxy from the environment would be asked for 127.0.0.1 too, and a redirected
-POST becomes a GET. The key goes to the one host it was set for.
+Proxies and redirects are not followed: a proxy from the environment would be asked for 127.0.0.1 too, and a
+redirected POST becomes a GET. The key goes to the one host it was set for.
 """
 
 from __future__ import annotations
 
 import errno
+import functools
 import re
 import socket
 import time
@@ -21,36 +23,37 @@ from mm.secrecy import SHORTEST_SECRET
 from mm.wire import http1
 from mm.wire.cancellable_socket import CONNECT_SECONDS, CancellableSocket, ConnectTimeout
 
-# `url` ends in /v1, without a slash; `headers` is a dict or None; `timeout` is in seconds without a byte, 0 for none;
-# `temperature` and `max_tokens` are None unless set; `extra` is a dict that is merged into the request, or None; `product` is the
-# key of a known_servers.Product, None if it is not known.
+# `url`: without a slash at its end; `headers`: a dict or None; `timeout`: seconds without a byte, 0 for none;
+# `temperature` and `max_tokens`: None unless set; `extra`: a dict that is merged into the request, or None;
+# `product`: the key of a known_servers.Product, None if it is not known.
 Server = namedtuple("Server", "url model api_key headers timeout temperature max_tokens extra product")
 Server.__new__.__defaults__ = (None, None, None, 0, None, None, None, None)
 
-# Within this a refusal's body must have come; without, the status is all there is to show.
+# A refusal's body has this long to come; without it the status is all there is to show.
 REFUSAL_SECONDS = 10
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile("[\t\x20-\x7e\xa0-\xff]*")
-
 _USER_OR_QUERY = re.compile(r"[^/?#]*@|[?#].*", re.DOTALL)
 
 NOT_A_URL = "%s is not the URL of a model server; one looks like http://127.0.0.1:8080/v1"
-ANSWERS_AT = "%s answers at %s: it is asked there from now on"
 HOLDS_A_USER = "the URL of %s holds a user name: set it in model.apiKey or model.headers"
+NOT_A_HEADER_NAME = "model.headers: %s is not a header name"
+NOT_A_HEADER_VALUE = "%s holds a character that cannot be in a header (a line break?)"
+ANSWERS_AT = "%s answers at %s: it is asked there from now on"
 
 
 class ModelError(UserError):
     """The model server did not answer as it should.
 
-    `kind` is one of failures.RULES, or "url" or "header" for a configuration that cannot be used. `status` is the HTTP status,
-    where there was an answer. `numbers` are those of the failures.Failure: {"prompt", "window", "model", "field"}, each only
-    where the server told; `words` are its own. `retry_after`: the seconds after which it wants to be asked again, None where it
-    did not say.
+    `kind`: one of failures.RULES, or "url" or "header" for a configuration that cannot be used. `status`: the
+    HTTP status, if there was an answer. `numbers`: those of the failures.Failure ("prompt", "window",
+    "model", "field"), as far as the server gave them; `words`: its own. `retry_after`: the seconds after
+    which it wants to be asked again, None if it did not say.
     """
 
-    def __init__(self, message: str, kind: str, status: int | None = None, exit_code: int = 1, numbers: dict | None = None,
-                 words: str = "", retry_after: float | None = None):
+    def __init__(self, message: str, kind: str, status: int | None = None, exit_code: int = 1,
+                 numbers: dict | None = None, words: str = "", retry_after: float | None = None):
         super().__init__(message, exit_code)
         self.kind = kind
         self.status = status
@@ -60,21 +63,21 @@ class ModelError(UserError):
 
 
 def failure(server: Server, kind: str, words: str = "", status: int | None = None, **more) -> ModelError:
-    """The ModelError of a kind, in its line."""
+    """The ModelError of a kind, with its line."""
     from mm.model import failures
 
-    return told(server, failures.Failure(kind, {}, words, status), **more)
+    return error_of(server, failures.Failure(kind, {}, words, status), **more)
 
 
-def told(server: Server, found: failures.Failure, retry_after: float | None = None, **more) -> ModelError:
-    """The ModelError of a Failure, in its line."""
+def error_of(server: Server, found: failures.Failure, retry_after: float | None = None, **more) -> ModelError:
+    """The ModelError of a Failure, with its line."""
     from mm.model import failures
 
     secrets = secrets_of(server)
-    text = failures.line(found, shown(server.url), failures.product_of(server, found.words), secrets, has_key=bool(server.api_key),
-                         **more)
-    return ModelError(text, found.kind, found.status, numbers=found.numbers, words=refusal.one_line(found.words, secrets),
-                      retry_after=retry_after)
+    text = failures.line(found, shown(server.url), failures.product_of(server, found.words), secrets,
+                         has_key=bool(server.api_key), **more)
+    return ModelError(text, found.kind, found.status, numbers=found.numbers,
+                      words=refusal.one_line(found.words, secrets), retry_after=retry_after)
 
 
 def shown(url: str) -> str:
@@ -83,7 +86,8 @@ def shown(url: str) -> str:
 
 
 def secrets_of(server: Server) -> list[str]:
-    """What must not be in any text, even where the server repeats it. Short values are no secrets but words."""
+    """What must not appear in any text, even if the server repeats it. Short values are words, not
+    secrets."""
     values = [server.api_key or "", *(str(value) for value in (server.headers or {}).values())]
     values += [value.rpartition(" ")[2] for value in values]  # the part of "Bearer abc" that a server quotes
     values += [urllib.parse.quote(value, safe="") for value in values]
@@ -91,9 +95,12 @@ def secrets_of(server: Server) -> list[str]:
 
 
 class Exchange:
-    """An answer whose head has come. Read it until b"", close it in any case; closing drops the connection."""
+    """An answer whose head has come. Read it until b"", close it in any case; closing drops the
+    connection.
+    """
 
-    def __init__(self, response: http1.Response, sock: CancellableSocket, registration, cancel: Cancel, server: Server):
+    def __init__(self, response: http1.Response, sock: CancellableSocket, registration, cancel: Cancel,
+                 server: Server):
         self.status = response.status
         self.cut = None  # the ModelError that says why the body ended, if it did not end well
         self.header = response.header
@@ -147,7 +154,8 @@ class Exchange:
         self.close()
 
 
-def send(server: Server, path: str, body: bytes | None, cancel: Cancel, timeout: float | None = None) -> Exchange:
+def send(server: Server, path: str, body: bytes | None, cancel: Cancel,
+         timeout: float | None = None) -> Exchange:
     """Sends one request, a GET without a body, and waits for the head of the answer, whatever its status is.
 
     Raises ModelError if there is no answer, or a redirect, and Cancelled.
@@ -155,7 +163,8 @@ def send(server: Server, path: str, body: bytes | None, cancel: Cancel, timeout:
     cancel.check()
     parts = _checked(server.url)
     target = _target(urllib.parse.urlsplit(server.url.rstrip("/") + path))
-    data = http1.request("GET" if body is None else "POST", _host_header(parts), target, _headers(server), body)
+    data = http1.request("GET" if body is None else "POST", _host_header(parts), target, _headers(server),
+                         body)
     sock = CancellableSocket(cancel, server.timeout if timeout is None else timeout)
     registration = cancel.on_cancel(sock.shut)
     try:
@@ -181,7 +190,8 @@ def _answer(sock: CancellableSocket, parts, data: bytes) -> http1.Response:
     if secure:
         connected = sock.secure(connected, parts.hostname)
     try:
-        # Head and body in one piece: the server wakes once. What waits below TLS says nothing about what can be sent.
+        # Head and body in one piece: the server wakes once. What waits below TLS says nothing about what can
+        # be sent.
         connected.sendall(data) if secure else sock.send(data)
     except (BrokenPipeError, ConnectionResetError, ConnectionAbortedError):
         pass  # the server has refused before it read the whole body, and its reason is there to be read
@@ -203,7 +213,8 @@ def _checked(url: str):
     """The parts of a URL that can be asked. Raises ModelError."""
     try:
         parts = urllib.parse.urlsplit(url)
-        usable = (parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and url.isprintable()
+        usable = (parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+                  and url.isprintable()
                   and " " not in url and parts.path.isascii() and parts.query.isascii())
         _host_header(parts) if usable else None
     except ValueError:
@@ -217,31 +228,31 @@ def _checked(url: str):
 
 def _headers(server: Server) -> dict:
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json",
-               "User-Agent": f"mm/{__version__}"}
+               "User-Agent": "mm/" + __version__}
     if server.api_key:
-        headers["Authorization"] = f"Bearer {server.api_key}"
-    for name, value in (server.headers or {}).items():
+        headers["Authorization"] = "Bearer " + server.api_key
+    own = server.headers or {}
+    for name, value in own.items():
         if not _HEADER_NAME.fullmatch(name):
-            raise ModelError(f"model.headers: {refusal.one_line(repr(name), limit=80)} is not a header name", "header",
+            raise ModelError(NOT_A_HEADER_NAME % refusal.one_line(repr(name), limit=80), "header",
                              exit_code=2)
         headers = {known: kept for known, kept in headers.items() if known.lower() != name.lower()}
         headers[name] = str(value)
     for name, value in headers.items():
         if not _HEADER_VALUE.fullmatch(value):
-            where = "model.apiKey" if name == "Authorization" and name not in (server.headers or {}) else f"model.headers.{name}"
-            raise ModelError(f"{where} holds a character that cannot be in a header (a line break?)", "header",
-                             exit_code=2)
+            key = "model.apiKey" if name == "Authorization" and name not in own else "model.headers." + name
+            raise ModelError(NOT_A_HEADER_VALUE % key, "header", exit_code=2)
     return headers
 
 
-def _redirected(answer: Exchange, server: Server) -> ModelError:
-    location = answer.header("Location")
+def _redirected(exchange: Exchange, server: Server) -> ModelError:
+    location = exchange.header("Location")
     target = shown(urllib.parse.urljoin(server.url, location)) if location else "another URL"
-    return failure(server, "redirect", target, answer.status)
+    return failure(server, "redirect", target, exchange.status)
 
 
 def _explained(error: Exception, server: Server, sock: CancellableSocket, in_answer: bool) -> ModelError:
-    """The line for what surfaced in a socket call."""
+    """The ModelError for what a socket call raised."""
     number = getattr(error, "errno", None)
     if isinstance(error, ConnectionRefusedError):
         return failure(server, "refused")
@@ -256,7 +267,8 @@ def _explained(error: Exception, server: Server, sock: CancellableSocket, in_ans
     if isinstance(error, socket.timeout) and number != errno.ETIMEDOUT:
         return failure(server, "timeout", f"{sock.seconds:g}")
     if isinstance(error, ConnectionError) or isinstance(error, OSError) and in_answer:
-        return failure(server, "dropped", where="in the middle of its answer" if in_answer else "without an answer")
+        where = "in the middle of its answer" if in_answer else "without an answer"
+        return failure(server, "dropped", where=where)
     if isinstance(error, OSError):
         return failure(server, "unreachable", (error.strerror or str(error) or type(error).__name__).lower())
     return failure(server, "protocol")

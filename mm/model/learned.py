@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 class Learned:
-    """What the requests to one model server have shown. Guesses that turn out wrong are replaced, so no lock is needed."""
+    """What the requests to one model server have shown. Guesses that turn out wrong are replaced, so no lock
+    is needed."""
 
     def __init__(self):
         self.url = ""  # where it answers, if not at the URL that was set

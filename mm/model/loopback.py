@@ -2,9 +2,10 @@
 
 The demo model and the transcript player stand behind it, so that everything but the model is the real thing.
 
-One daemon thread accepts, one daemon thread serves each connection and calls `answer` there: an answer function that keeps
-state between calls guards it itself. What `answer` yields goes out at once, piece by piece; when the client has hung up
-the iterator is closed and the thread ends. Nothing here waits for the turn, and `close()` waits for nothing.
+One daemon thread accepts, one daemon thread serves each connection and calls `answer` there: an answer
+function that keeps state between calls guards it itself. What `answer` yields goes out at once, piece by
+piece; when the client has hung up the iterator is closed and the thread ends. Nothing here waits for the
+turn, and `close()` waits for nothing.
 """
 
 from __future__ import annotations
@@ -35,11 +36,13 @@ def json_reply(status: int, obj) -> Reply:
 
 def error_reply(status: int, message: str) -> Reply:
     """An error in the shape that OpenAI-compatible servers use."""
-    return json_reply(status, {"error": {"message": message, "type": "invalid_request_error", "code": status}})
+    return json_reply(status, {"error": {"message": message, "type": "invalid_request_error",
+                                         "code": status}})
 
 
 class Loopback:
-    """Serves `answer(body_dict) -> Reply` as chat completions, and `model` as the only model, until `close()`."""
+    """Serves `answer(body_dict) -> Reply` as chat completions, and `model` as the only model, until
+    `close()`."""
 
     def __init__(self, answer, model: str = "loopback"):
         self._closed = False
@@ -53,7 +56,9 @@ class Loopback:
     def close(self) -> None:
         """Stops accepting. Answers under way end when their client hangs up."""
         self._closed = True
-        try:  # the accepting thread is woken by a connection: closing a socket that another thread waits on wakes nobody
+        # the accepting thread is woken by a connection: closing a socket that another thread waits on wakes
+        # nobody
+        try:
             socket.create_connection(("127.0.0.1", self.port), 1).close()
         except OSError:
             pass
@@ -69,7 +74,8 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def server_bind(self):
-        # Not HTTPServer's: it asks the resolver for this machine's name, which takes seconds where there is no network.
+        # Not HTTPServer's: it asks the resolver for this machine's name, which takes seconds where there is
+        # no network.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]
 

@@ -1,7 +1,7 @@
-"""One short question to a model server about itself, as long as it has an answer within seconds.
+"""One short question to a model server about itself, which it has a few seconds to answer.
 
-Servers imitate one another and answer 200 to anything, so nothing is decided by a status alone: who asks looks at the shape
-of the answer.
+Servers imitate one another and answer 200 to anything, so a status decides nothing: the caller looks at the
+shape of the answer.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from mm.cancel import Cancel, Cancelled
 from mm.model import http
 from mm.model.http import ModelError, Server
 
-# After so long the answer does not count any more.
+# An answer that takes longer does not count.
 QUESTION_SECONDS = 2
 
 _MAX_ANSWER = 4 * 1024 * 1024
 
-# `value` is the JSON value of the answer, None where it is none or there was none in time; `software` its Server header.
+# `value`: the JSON value of the answer, None if it is not JSON or did not come in time; `software`: its
+# Server header.
 Said = namedtuple("Said", "value status software")
 NOTHING = Said(None, 0, "")
 
 
 def ask(server: Server, path: str, cancel: Cancel, body=None, seconds: float = QUESTION_SECONDS) -> Said:
-    """What the server answers, whatever the status. Raises ModelError where nobody is there, and Cancelled."""
+    """What the server answers, whatever the status. Raises ModelError if nobody is there, and Cancelled."""
     cancel.check()
     late = Cancel()
     timer = threading.Timer(seconds, late.cancel)
@@ -53,19 +54,19 @@ def ask(server: Server, path: str, cancel: Cancel, body=None, seconds: float = Q
 
 
 def at(value, *names):
-    """value[name][name]…, None where that is not there."""
+    """value[name][name]…, None if there is no such value."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
 def listed(value) -> list:
-    """The value where it is a list; an empty one where it is anything else."""
+    """The value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def root_of(url: str) -> str:
-    """The server's address without the part of its OpenAI interface."""
+    """The server's address without the path of its OpenAI interface."""
     parts = urllib.parse.urlsplit(url)
     path = re.sub(r"(/engines(/[^/]+)?)?/v1/?$", "", parts.path)
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc, path, "", ""))

@@ -1,7 +1,7 @@
 """What a server says when it does not answer: its own words, as one line (pure).
 
-Servers put them into a JSON `error` object, an `error` string, `message` or `detail` beside it, a line of plain text or
-a web page; any of these under any status, 200 included.
+Servers put them into a JSON `error` object, an `error` string, `message` or `detail` beside it, a line of
+plain text or a web page; any of these under any status, 200 included.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ _TAG_NAME = re.compile(r"</?\s*([A-Za-z]*)")
 _UNSEEN = ("head", "script", "style")
 # The page's first tag, however long the white space and the comments in front of it are.
 _PAGE = re.compile(r"(?i)\s*<(!doctype\s+html|html|head|body)\b")
-# What is secret though nobody has told mm: keys and tokens that a server quotes, the user in a URL.
+# Secrets that are not in the configuration: keys and tokens that a server quotes, the user in a URL.
 _SECRETS = re.compile(r"(?<=://)[^\s/@]+(?=@)|(?<=\bbearer )[\w.~+/=-]{6,}|(?<=\bbasic )[\w+/=-]{8,}"
                       r"|\b(?:sk-|hf_|gh[opsu]_|eyJ)[\w.*-]{6,}", re.IGNORECASE)
-_NAMED_SECRETS = re.compile(r"((?:(?:api|access|private)[ _-]?key|[_-]token|secret|password|authorization)[\"']?"
+_NAMED_SECRETS = re.compile(r"((?:(?:api|access|private)[ "
+                            r"_-]?key|[_-]token|secret|password|authorization)[\"']?"
                             r"(?: provided)?\s*[:=]\s*[\"']?)[^\s\"',;]{4,}", re.IGNORECASE)
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\\s]+")
 
 
 def words_of_body(body: str) -> str:
-    """The words in a body that is no answer; empty when it says nothing."""
+    """The words in a body that is not an answer; empty if it says nothing."""
     text = body[:MAX_BODY].strip()
     try:
         value = json.loads(text)
@@ -44,7 +45,8 @@ def words_of_value(value) -> str:
         if isinstance(value, list) and value:
             value = value[0]
         elif isinstance(value, dict):
-            named = (value.get(name) for name in ("error", "message", "detail", "msg", "reason", "type", "code"))
+            named = (value.get(name) for name in ("error", "message", "detail", "msg", "reason", "type",
+                                                  "code"))
             value = next((found for found in named if found), "")
         else:
             break
@@ -52,7 +54,7 @@ def words_of_value(value) -> str:
 
 
 def json_of(value) -> str:
-    """The value as JSON; "[]" where it is nested so deeply that it could just be read."""
+    """The value as JSON; "[]" if it is nested too deeply to be written."""
     try:
         return json.dumps(value, ensure_ascii=False)
     except RecursionError:
@@ -66,12 +68,13 @@ def status_of_value(value, otherwise: int) -> int:
 
 
 def is_page(text: str) -> bool:
-    """Whether it is a web page: what stands at this address is no model server."""
+    """Whether it is a web page: what is at this address is not a model server."""
     return _PAGE.match(text) is not None
 
 
 def one_line(text: str, secrets=(), limit: int = MAX_WORDS) -> str:
-    """The words as they are shown: one line, printable, at most `limit` characters, none of the secrets in them."""
+    """The words as they are shown: one line, printable, at most `limit` characters, none of the secrets in
+    them."""
     for secret in secrets:
         if secret:
             text = text.replace(secret, "***")

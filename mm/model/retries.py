@@ -1,7 +1,8 @@
-"""What is done about a request that failed before the first word of its answer: a wait, a fix, another try, or the error.
+"""What is done about a request that failed before the first word of its answer: a wait, a fix, another try,
+or the error.
 
-What helped is kept in the server's Learned: the next request begins with it. The rules are in failures.RULES, and in
-docs/errors.md with their lines.
+What helped is kept in the server's Learned: the next request begins with it. The rules are in failures.RULES,
+and in docs/errors.md with their lines.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ BUSY_TRIES, LONGEST_PAUSE = 5, 600
 
 SECOND_TRY = "%s; the second try succeeded"
 FIXED = "%s accepts requests only %s: they are sent that way from now on"
-LEFT_OUT = "⚠️ %s cannot take a schema of the MCP server %s (%s): its tools are left out. Name the tool at fault in tools.disabled."
+LEFT_OUT = ("⚠️ %s cannot take a schema of the MCP server %s (%s): its tools are left out. Name the tool at fault in "
+            "tools.disabled.")
 
 
 class Attempts:
@@ -71,7 +73,8 @@ class Attempts:
             self._listener.log(FIXED % (address, fix))
 
     def failed(self, error: ModelError, body: dict) -> None:
-        """Returns if the request is worth another try, after a wait if need be; else raises the error to show.
+        """Returns if the request is worth another try, after a wait if need be; else raises the error to
+        show.
 
         `body` is what was sent. Raises Cancelled at once, also while it waits.
         """
@@ -87,7 +90,8 @@ class Attempts:
         elif again == failures.ONCE and not 400 <= (error.status or 0) < 500 and count == 1:
             self._forgiven.append(error)
         elif self._misled and error.kind in ("wrong_url", "redirect", "dropped", "protocol"):
-            raise self._misled  # what is wrong with the URL that was set helps more than what is wrong with the guess
+            # what is wrong with the URL that was set helps more than what is wrong with the guess
+            raise self._misled
         else:
             raise error
 
@@ -127,7 +131,8 @@ class Attempts:
 
 
 def pause(kind: str, count: int, waited: float, retry_after: float | None):
-    """Seconds before the next try after failure number `count`, `waited` seconds after the first; None: no more tries."""
+    """Seconds before the next try after failure number `count`, `waited` seconds after the first; None: no
+    more tries."""
     usual = PAUSES[min(count, len(PAUSES)) - 1]
     if kind == "loading":
         return usual if waited < LOADING_SECONDS else None

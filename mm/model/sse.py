@@ -1,12 +1,14 @@
 """A stream of server-sent events: bytes in, JSON objects out (pure).
 
-Made for what model servers really send, which is less strict than the standard and sometimes not SSE at all:
+Written for what model servers really send, which is less strict than the standard and sometimes not SSE at
+all:
 
 - Only \\n ends a line, \\r before it is dropped. U+2028 and U+0085 stand raw inside the JSON of some servers.
 - A line is decoded when it is complete: a read may end in the middle of a character.
-- Each data line that is an object by itself is one event, blank line or not; else it waits for the next data lines, and
+- Each data line that is an object by itself is one event, blank line or not; else it waits for the next data
+lines, and
   what a blank line finds unfinished is dropped.
-- An error may be a field of its own (`error: {…}`), an event of that name, or a bare JSON line. All come out as
+- An error may be a separate field (`error: {…}`), an event of that name, or a bare JSON line. All come out as
   `{"error": …}`.
 - A body that begins with `{` is one JSON object over any number of lines: the server ignored `stream`.
 """
@@ -21,10 +23,10 @@ _parse = json.JSONDecoder().raw_decode
 # What stands for an error that is announced and not described.
 _NO_WORDS = "an error without a description"
 
-# No event is longer, in bytes: what is, has no end.
+# The most bytes of an event: a longer one does not end.
 LONGEST = 32 * 1024 * 1024
 
-# How much of a body's beginning is kept, for whom it is to be shown.
+# How much of a body's beginning is kept, to be shown.
 _KEPT = 65536
 
 # What may stand before a body's first word. Some servers send comments as long as they have nothing to say.
@@ -33,18 +35,20 @@ _NOTHING = re.compile(r"(?:[\s\ufeff]|:[^\n]*(?:\n|\Z))*")
 # How far mlx-lm is with reading the prompt, in a comment.
 _PROGRESS = re.compile(r"^:\s*keepalive (\d{1,9})/(\d{1,9})\s*$", re.MULTILINE)
 
-# How often an event over several lines is tried before its blank line: without a limit the work would be quadratic.
+# How often an event over several lines is tried before its blank line: without a limit the work would be
+# quadratic.
 _MAX_TRIES = 32
 
 
 class Decoder:
-    """Turns one body into objects. `done` once [DONE] was there: nothing after it counts. `endless` once an event was too long."""
+    """Turns one body into objects. `done` once [DONE] was there: nothing after it counts. `endless` once an
+    event was too long."""
 
     def __init__(self, tap=None):
-        """`tap(line)`, if given, is told each object as the one data line that makes it, and the [DONE]."""
+        """`tap(line)`, if given, is given each object as the one data line that makes it, and the [DONE]."""
         self.done = self.endless = False
-        self.dropped = 0  # events that were no JSON object
-        self.progress = None  # {"processed", "total"}, in tokens of the prompt, where a comment before the first event told
+        self.dropped = 0  # events that were not JSON objects
+        self.progress = None  # {"processed", "total"}, in tokens, if a comment before the first event said so
         self.beginning = ""  # the first lines that came, as they came, without comments
         self._tap = tap
         self._rest = []  # pieces of the line that is not complete yet
@@ -101,7 +105,7 @@ class Decoder:
                 return objects
         lines = text.split("\n")
         if not lines[-1]:
-            lines.pop()  # behind the last newline is no line
+            lines.pop()  # nothing follows the last newline
         for line in lines:
             # The one shape that nearly all lines have goes the short way.
             if line.startswith("data: {") and not self._held and not self._event:
@@ -193,7 +197,7 @@ class Decoder:
 
 
 def _loads(text: str):
-    """The JSON value, or None where it is none."""
+    """The JSON value, or None if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
 """Waiting for a model server, as the user sees it: what it is about and how long it has taken.
 
-The front end is told every second, the log when the wait begins (if that is news) and at growing intervals.
+The front end hears of it every second, the log when it begins (if that is news) and at growing intervals.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ def _nothing(doing: str, seconds: float) -> None:
     pass
 
 
-# Who is told during a request: `log(line)`; `notice(line)`, what the user should read below the answer; `waiting(doing, seconds)`,
-# from any thread, what the wait is about. `logged`: whether waits are logged, too.
+# Who hears of a request: `log(line)`; `notice(line)`, what the user should read below the answer;
+# `waiting(doing, seconds)`, from any thread, what the wait is about. `logged`: whether waits are logged, too.
 Listener = namedtuple("Listener", "log notice waiting logged")
 Listener.__new__.__defaults__ = (log.line, log.line, _nothing, True)
 
 
 class Wait:
-    """One wait. It may have several parts, each in a Clock of its own. `first`: the seconds after which it is logged."""
+    """One wait. It may have several parts, each in a Clock of its own. `first`: the seconds after which it is
+    logged."""
 
     def __init__(self, what: tuple, listener: Listener, first: float = 0):
         self._doing, self._line = what
@@ -43,8 +44,11 @@ class Wait:
         self.next = first  # the age of the wait, in seconds, at which it is logged next
 
     def take_progress(self, progress) -> None:
-        """How far a server is with reading the prompt: {"processed", "total"} in tokens, as llama.cpp reports it."""
-        done, total = (progress.get("processed"), progress.get("total")) if isinstance(progress, dict) else (None, None)
+        """How far a server is with reading the prompt: {"processed", "total"} in tokens, as llama.cpp reports
+        it.
+        """
+        done, total = (progress.get("processed"), progress.get("total")) if isinstance(progress,
+                                                                                       dict) else (None, None)
         counts = isinstance(done, int) and isinstance(total, int) and 0 <= done <= total > 0
         self._read = 100 * done // total if counts else None
 
@@ -58,7 +62,8 @@ class Wait:
 
 
 class Clock(threading.Thread):
-    """Reports a wait from a thread of its own until it is stopped; nothing is reported after stop() has returned."""
+    """Reports a wait from its own thread until it is stopped; nothing is reported after stop() has
+    returned."""
 
     def __init__(self, wait: Wait, since: float, every: float = 1):
         super().__init__(name="waiting", daemon=True)

@@ -60,8 +60,7 @@ class Window:
     @property
     def size(self) -> int:
         """Tokens; 0 while unknown. What the user set, else what the server reported; less if a refusal showed
-        so.
-        """
+        so."""
         known = self._configured or self._reported
         return min(known, self._learned) if known and self._learned else known or self._learned
 
@@ -178,7 +177,7 @@ class Window:
 def way_out(server: Server, product=None, window: int = 0) -> str:
     """The command that gives the model a larger window than `window` on this very server; `product`: its key,
     as far as it has shown it."""
-    known = known_servers.of_key(server.product) or known_servers.of_key(product) or known_servers.of_url(server.url)
+    known = known_servers.of_key(server.product or product) or known_servers.of_url(server.url)
     return " or ".join(known_servers.larger_window(known, server.model, window)) or NO_WAY_OUT
 
 
@@ -261,8 +260,8 @@ def _openai(root: Server, server: Server, model: str, cancel: Cancel) -> int:
         size = _docker(root, model, cancel)
         if size:
             return size
-    return _size(at(entry, "max_model_len")) or _size(at(entry, "meta", "n_ctx")) or _size(at(entry, "dmr",
-                                                                                              "context_window"))
+    return _size(at(entry, "max_model_len")) or _size(at(entry, "meta", "n_ctx")) or \
+        _size(at(entry, "dmr", "context_window"))
 
 
 def _docker(root: Server, model: str, cancel: Cancel) -> int:

@@ -74,8 +74,7 @@ def capture(name: str) -> Capture:
 
 class Playback(socketserver.ThreadingTCPServer):
     """A server that answers each POST with the next capture, the last one again and again; head and chunks as
-    they came.
-    """
+    they came."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -125,8 +124,7 @@ def read(pieces) -> list:
 
 def ask(*answers: Capture):
     """(what chat.complete yields for these answers of a server, the ModelError it raises or None, how often
-    it asked).
-    """
+    it asked)."""
     events = []
     with Playback(*answers) as server:
         try:

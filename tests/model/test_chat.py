@@ -271,7 +271,7 @@ class Failures(unittest.TestCase):
             ("bad_request", [{"status": 400, "body": {"object": "error", "message": "nothing\nthere"}}],
              refused % 400 + "nothing there"),
             ("proxy", [{"status": 502, "body": page, "type": "text/html"}],
-             "answered 502: does the model server behind it run?"),
+             "answered 502: is the model server behind it running?"),
             ("backend_missing", [{"status": 412, "body": 'backend "x" is not installed\nmore\n'}],
              'lacks what this model runs on: backend "x" is not installed'),
             ("server_crash", [{"status": 500, "body": ""}], "failed (500): no reason given"),

@@ -35,8 +35,7 @@ class Kinds(unittest.TestCase):
 
     def test_the_samples_as_errors_in_a_stream(self):
         """An `error` under 200 has only its words; those of the auth samples and the two pages say nothing
-        without their status.
-        """
+        without their status."""
         for sample in samples():
             if not sample["body"].startswith("{") or sample["status"] == 401:
                 continue

@@ -65,8 +65,7 @@ class Mended(unittest.TestCase):
 
     def test_what_a_request_of_a_conversation_begins_with_stays(self):
         """Message by message, each mended request begins with the one before it, but for what was merged into
-        its last one.
-        """
+        its last one."""
         talk = [SYSTEM, user("a"), answer("", "{}", reasoning_content="t"), RESULT, answer("b"), user("c"),
                 answer("", "x"), RESULT, answer("d")]
         for name in (fixes.FLAT, fixes.NO_SYSTEM, fixes.NO_REASONING, fixes.VALID_ARGUMENTS):

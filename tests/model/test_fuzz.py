@@ -117,8 +117,7 @@ def runnable(events) -> list:
 
 def said(body: bytes) -> str:
     """All that the stream sends: its bytes, and the pieces of each field joined, those of calls by their
-    index and all of them.
-    """
+    index and all of them."""
     joined, decoder = {}, sse.Decoder()
     for chunk in decoder.feed(body) + decoder.end():
         for choice in chunk.get("choices") or ():

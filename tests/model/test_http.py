@@ -135,8 +135,7 @@ class Cancelling(unittest.TestCase):
 
     def test_at_any_moment(self):
         """The cancel falls anywhere between the connect and the last byte; nothing blocks and no descriptor
-        is left.
-        """
+        is left."""
         with ModelServer([{"text": ["a"] * 50}, {"pause": 0.001}, {"text": "b"}]) as server:
             asked = streams.server(server.url)
             streams.ask(asked)
@@ -187,13 +186,17 @@ class Connecting(unittest.TestCase):
                  '--url'),
                 ("url", "ftp://host/v1", "ftp://host/v1 is not the URL of a model server; one looks like "
                                          "http://127.0.0.1:8080/v1"),
-                ("url", "127.0.0.1:8080/v1", "127.0.0.1:8080/v1 is not the URL of a model server; one looks like "
+                ("url", "127.0.0.1:8080/v1", "127.0.0.1:8080/v1 is not the URL of a model server; one looks "
+                                             "like "
                                              "http://127.0.0.1:8080/v1"),
-                ("url", "bob:sekret@host/v1?key=sekret", "host/v1 is not the URL of a model server; one looks "
+                ("url", "bob:sekret@host/v1?key=sekret", "host/v1 is not the URL of a model server; one "
+                                                         "looks "
                                                          "like http://127.0.0.1:8080/v1"),
-                ("url", "http://host:99999/v1", "http://host:99999/v1 is not the URL of a model server; one looks "
+                ("url", "http://host:99999/v1", "http://host:99999/v1 is not the URL of a model server; one "
+                                                "looks "
                                                 "like http://127.0.0.1:8080/v1"),
-                ("url", "http://host/a b\r\nX: 1", "http://host/a b X: 1 is not the URL of a model server; one "
+                ("url", "http://host/a b\r\nX: 1", "http://host/a b X: 1 is not the URL of a model server; "
+                                                   "one "
                                                    "looks like http://127.0.0.1:8080/v1"),
                 ("url", "http://bob:sekret@host/v1",
                  "the URL of http://host/v1 holds a user name: set it in model.apiKey or model.headers"),

@@ -70,7 +70,8 @@ class Makes(unittest.TestCase):
                 # A newcomer is told the whole way: with the model, and with what tools and a window for
                 # agents need.
                 if product.pull:
-                    self.assertIn(known_servers.with_model(product.pull, known_servers.FIRST_MODEL[product.key]),
+                    self.assertIn(known_servers.with_model(product.pull,
+                                                           known_servers.FIRST_MODEL[product.key]),
                                   product.first)
                 self.assertNotIn("<", product.first or "")
                 self.assertEqual(product.first is None, product.key == "llama-cpp-python")

@@ -222,7 +222,7 @@ class Mending(unittest.TestCase):
             ("without an answer at the end", refusal(400, "Assistant response prefill is incompatible with "
                                                           "enable_thinking."),
              [QUESTION, {"role": "assistant", "content": "a"}], [QUESTION]),
-            ("with {} for arguments that are no JSON", refusal(400, "invalid tool call arguments"),
+            ("with {} for arguments that are not JSON", refusal(400, "invalid tool call arguments"),
              [QUESTION, bad, result], [QUESTION, good, result]),
             ("without reasoning", refusal(400, "unknown field: messages[1].reasoning_content"),
              [QUESTION, thought, again], [QUESTION, {"role": "assistant", "content": "a"}, again]),

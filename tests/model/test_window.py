@@ -244,7 +244,7 @@ class TheWindow(unittest.TestCase):
 COUNTS = [
     (4096, 9000, 4096, True), (3900, 9000, 4096, True),  # whole messages were left out at the front
     (2050, 9000, 4096, True), (2050, 3500, 4096, True), (4098, 9000, 8192, True),  # one half and two
-    (4096, 9000, 0, False), (2050, 9000, 0, True),  # a window that is unknown
+    (4096, 9000, 0, True), (2050, 9000, 0, True),  # a window that is unknown
     (4098, 4300, 8192, False), (2050, 2600, 4096, False),  # by chance as long as half of the window
     # only what the cache did not hold
     (300, 6000, 32768, False), (300, 6000, 0, False), (3000, 6000, 0, False),
@@ -261,8 +261,7 @@ class CutInSilence(unittest.TestCase):
 
     def told(self, *pages):
         """What is said of a prompt of 9000 tokens of which 4000 were read, while the server answers these
-        pages in turn.
-        """
+        pages in turn."""
         told = []
         log.tap = told.append
         try:

@@ -1,17 +1,19 @@
 """The formats in which models write calls as text when their server does not read them (pure).
 
     Hermes, Qwen     <tool_call>{"name": …, "arguments": {…}}</tool_call>
-    Qwen3-Coder      <tool_call><function=NAME><parameter=K>\\nV\\n</parameter></function></tool_call>, often without <tool_call>
-    GLM              <tool_call>NAME\\n<arg_key>K</arg_key>\\n<arg_value>V</arg_value></tool_call>
-    Mistral          [TOOL_CALLS] [{…}], [TOOL_CALLS]NAME[ARGS]{…}, [TOOL_CALLS]NAME{…}
-    Llama            <|python_tag|>{…} or <|python_tag|>f(x=…); bare or fenced JSON that is the whole answer
-    DeepSeek         <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME and fenced JSON, or NAME<｜tool▁sep｜>{…}
+    Qwen3-Coder      <tool_call><function=NAME><parameter=K>\\nV\\n</parameter></function></tool_call>, often
+    without <tool_call> GLM
+    <tool_call>NAME\\n<arg_key>K</arg_key>\\n<arg_value>V</arg_value></tool_call> Mistral
+    [TOOL_CALLS] [{…}], [TOOL_CALLS]NAME[ARGS]{…}, [TOOL_CALLS]NAME{…} Llama            <|python_tag|>{…} or
+    <|python_tag|>f(x=…); bare or fenced JSON that is the whole answer DeepSeek
+    <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME and fenced JSON, or NAME<｜tool▁sep｜>{…}
                      <｜DSML｜invoke name="…"><｜DSML｜parameter name="…" string="true">…, with other bars too
-    gpt-oss          <|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>, or without these tokens
-    Gemma            <|tool_call>call:NAME{k:<|"|>v<|"|>}<tool_call|>, or Python in a fence named tool_code
-    LM Studio        [TOOL_REQUEST]{…}[END_TOOL_REQUEST]
+    gpt-oss          <|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>, or
+    without these tokens Gemma            <|tool_call>call:NAME{k:<|"|>v<|"|>}<tool_call|>, or Python in a
+    fence named tool_code LM Studio        [TOOL_REQUEST]{…}[END_TOOL_REQUEST]
 
-Each is a generator as mm.model.text_calls.scanner describes them, which begins behind its opener and returns [(name, arguments)].
+Each is a generator as mm.model.text_calls.scanner describes them, which begins after its opener and returns
+[(name, arguments)].
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ import re
 
 from mm.events import Text, Thought
 from mm.model.text_calls import headless
-from mm.model.text_calls.scanner import (Disproved, Source, before, calls_in, decoded, is_next, json_value, name, needed, one_of, raw_value,
+from mm.model.text_calls.scanner import (Disproved, Source, before, calls_in, decoded, is_next, json_value,
+                                         name, needed, one_of, raw_value,
                              space, until)
 from mm.model.text_calls.openers import DEEPSEEK, DSML, HEADERS, RECIPIENTS, deepseek, dsml
 
@@ -29,23 +32,25 @@ def _any(*literals: str):
     return re.compile("|".join(map(re.escape, literals)))
 
 
-_CALL_BEGIN, _CALL_END, _SEP = deepseek("tool_call_begin"), deepseek("tool_call_end"), _any(*deepseek("tool_sep"))
+_CALL_BEGIN, _CALL_END = deepseek("tool_call_begin"), deepseek("tool_call_end")
+_SEP = _any(*deepseek("tool_sep"))
 _INVOKE, _INVOKE_END = dsml('invoke name="'), dsml("invoke>", "/")
 _PARAMETER, _PARAMETER_END = dsml('parameter name="'), _any(*dsml("parameter>", "/"))
 
-# What may stand behind a call and says nothing more.
-_CLOSERS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]", "<tool_call|>", "<|call|>", "<|end|>", "<|return|>", "<|im_end|>",
-            "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "</s>", "<end_of_turn>", "<turn|>",
-            "<｜end▁of▁sentence｜>", *_CALL_END, *deepseek("tool_calls_end"), *dsml("function_calls>", "/"),
-            *dsml("tool_calls>", "/"))
+# What may follow a call and means nothing more.
+_CLOSERS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]", "<tool_call|>", "<|call|>", "<|end|>",
+            "<|return|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>",
+            "</s>", "<end_of_turn>", "<turn|>", "<｜end▁of▁sentence｜>", *_CALL_END,
+            *deepseek("tool_calls_end"), *dsml("function_calls>", "/"), *dsml("tool_calls>", "/"))
 
 _ANGLE, _QUOTE, _LINE_END = _any(">"), _any('"'), _any("\n")
 _KEY_LENGTH = 64
 _FUNCTION_MARKS = ("<parameter=", "</function>", "</tool_call>")
-_FUNCTION_VALUE_END, _GLM_KEY_END, _GLM_VALUE_END = _any("</parameter>"), _any("</arg_key>"), _any("</arg_value>")
+_FUNCTION_VALUE_END = _any("</parameter>")
+_GLM_KEY_END, _GLM_VALUE_END = _any("</arg_key>"), _any("</arg_value>")
 _MISTRAL_ARGUMENTS = _any("[ARGS]")
 
-# Bare JSON is held where it begins like a call, and its "name" stands near its beginning.
+# Bare JSON is held if it begins like a call and has its "name" near the beginning.
 _BARE_LIMIT = 64
 _BARE_KEYS = ("name", "type", "function", "arguments", "parameters", "id")
 _BARE_BEGINNING = re.compile(r'\s*(?:\[\s*)?(?:\{\s*(?:"(\w*)("?))?)?')
@@ -60,14 +65,15 @@ _RECIPIENT = re.compile(r"\bto=([\w.\-]+)")
 
 _PYTHON_END = _any("<|eom_id|>", "<|eot_id|>")
 _FENCE_END = re.compile(r"\n[ \t]{0,3}```")
-_MOST_FENCES = 16  # so many fences are looked for inside the Python of a fence
+_MOST_FENCES = 16  # fences that are looked for inside the Python of a fence
 _PYTHON_WORDS = {"true": True, "false": False, "null": None}
 
 
 def read(source: Source, opener: str):
-    """What stands behind an opener: a list of calls, with all that closes them, or the kind of text that a header announces.
+    """What follows an opener: a list of calls, with all that closes them, or the kind of text that a header
+    announces.
 
-    `opener` is a key of FORMATS, taken already, or "", where the text itself may be a call in JSON.
+    `opener` is a key of FORMATS, taken already, or "" if the text itself may be a call in JSON.
     """
     found = yield from FORMATS[opener](source, opener)
     closed = isinstance(found, list) or isinstance(found, headless.Messages) and found.calls is not None
@@ -80,7 +86,7 @@ def read(source: Source, opener: str):
 
 
 def _objects(source: Source, separators: tuple = (), only: bool = False):
-    """A JSON call or list of calls, or several, one behind the other."""
+    """A JSON call or list of calls, or several, one after the other."""
     calls, more = [], (yield from is_next(source, "{["))
     if not more:
         raise Disproved
@@ -147,7 +153,8 @@ def _glm(source: Source):
         key = yield from before(source, _GLM_KEY_END, _KEY_LENGTH)
         yield from space(source)
         yield from needed(source, "<arg_value>")
-        arguments[key.strip()], mark = yield from raw_value(source, _GLM_VALUE_END, 12, ("<arg_key>", "</tool_call>"))
+        arguments[key.strip()], mark = yield from raw_value(source, _GLM_VALUE_END, 12,
+                                                            ("<arg_key>", "</tool_call>"))
     return [(tool, source.tools.fitted(tool, arguments))]
 
 
@@ -219,7 +226,8 @@ def _python_call(source: Source, ast, statement):
     if len(call.args) > len(names) or any(keyword.arg is None for keyword in call.keywords):
         raise Disproved
     values = list(zip(names, call.args)) + [(keyword.arg, keyword.value) for keyword in call.keywords]
-    arguments = {key: _PYTHON_WORDS[value.id] if getattr(value, "id", None) in _PYTHON_WORDS else ast.literal_eval(value)
+    arguments = {key: _PYTHON_WORDS[value.id] if getattr(value, "id", None) in _PYTHON_WORDS
+                 else ast.literal_eval(value)
                  for key, value in values}
     return tool, json.loads(json.dumps(arguments))
 
@@ -347,9 +355,9 @@ def _may_be_bare(head: str) -> bool:
     return key in _BARE_KEYS
 
 
-FORMATS = {"": _bare, "<tool_call>": _tool_call, "<function=": _functions, "[TOOL_CALLS]": _mistral, "[TOOL_REQUEST]": _lmstudio,
-           "<|python_tag|>": _python_tag, "<|tool_call>": _gemma, "```tool_code": _tool_code,
-           "<|channel|>": _harmony, "<|start|>": _harmony}
+FORMATS = {"": _bare, "<tool_call>": _tool_call, "<function=": _functions, "[TOOL_CALLS]": _mistral,
+           "[TOOL_REQUEST]": _lmstudio, "<|python_tag|>": _python_tag, "<|tool_call>": _gemma,
+           "```tool_code": _tool_code, "<|channel|>": _harmony, "<|start|>": _harmony}
 FORMATS.update(dict.fromkeys(HEADERS, headless.messages))
 FORMATS.update(dict.fromkeys(RECIPIENTS, headless.calls))
 FORMATS.update(dict.fromkeys(DEEPSEEK, _deepseek_calls))

@@ -3,8 +3,9 @@
     analysisThe user wants the files.assistantcommentary to=functions.bash json{"command": "ls"}
     analysisThey said hello.assistantfinalHello!
 
-Without the tokens only the words of the headers are left. They count where an answer begins with one, and where a line begins
-with one that names a recipient. A header that no other one follows, or that names no known tool, is prose.
+Without the tokens only the words of the headers are left. One counts if an answer begins with it, or if a
+line begins with it and it names a recipient. A header that no other one follows, or that names no known tool,
+is prose.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import re
 from collections import namedtuple
 
 from mm.events import Text, Thought
-from mm.model.text_calls.scanner import Disproved, Source, before, is_next, json_value, needed, one_of, space, until
+from mm.model.text_calls.scanner import (Disproved, Source, before, is_next, json_value, needed, one_of, space,
+                                         until)
 from mm.model.text_calls.openers import RECIPIENTS
 
-# The messages before a call or the final answer. `said`: [(Text or Thought, text)]; `length`: the characters that they take;
-# `calls`: [(name, arguments)], None if the final answer follows.
+# The messages before a call or the final answer. `said`: [(Text or Thought, text)]; `length`: the characters
+# that they take; `calls`: [(name, arguments)], None if the final answer follows.
 Messages = namedtuple("Messages", "said length calls")
 
 _CHANNELS = ("analysis", "commentary", "final")

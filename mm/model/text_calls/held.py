@@ -1,7 +1,8 @@
-"""What leaves a text that streams in, and what has to wait: text and reasoning before a call, all of it after one (pure).
+"""What leaves a text that streams in, and what has to wait: text and reasoning before a call, all of it after
+one (pure).
 
-A call counts only if nothing follows the last one. So after the first complete call everything waits for the end. If it turns out
-to be prose, or far too much follows, all of it is said as it came, in order.
+A call counts only if nothing follows the last one. So after the first complete call everything waits for the
+end. If it turns out to be prose, or far too much follows, all of it is said as it came, in order.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ from collections import namedtuple
 
 from mm.events import Text, Thought
 
-# All that this answer has said as Text until now was reasoning: the model's template had written its beginning.
+# All that this answer has said as Text until now was reasoning: the model's template had written its
+# beginning.
 Misread = namedtuple("Misread", "")
 
-# A complete call, or several: the whitespace before it, which would be dropped with it, its text, and [(name, arguments)].
+# A complete call, or several: the whitespace before it, which would be dropped with it, its text, and [(name,
+# arguments)].
 Found = namedtuple("Found", "gap raw calls")
 
 # An answer that goes on for so many characters after a call may have to be stopped: it waits no longer.
 _MOST_AFTER_CALL = 4096
 
-# A model that goes on with the result of its own call has made it up, and what it calls next follows from that.
+# A model that goes on with the result of its own call has made it up, and what it calls next follows from
+# that.
 _INVENTED = re.compile(r"<tool_response|<\|tool_response|\[TOOL_RESULTS\]")
 
 
@@ -28,10 +32,10 @@ class Held:
     """Collects what the reader finds, and says it as events once nothing keeps it back."""
 
     def __init__(self):
-        self.events = []  # where the events go
+        self.events = []  # the list that the events are appended to
         self.thoughts = []  # the reasoning that was found
         self.spoke = False  # whether there was any text besides calls and reasoning
-        self.gave_up = False  # whether so much followed a call that there are none
+        self.gave_up = False  # whether too much followed a call: there are none then
         self._text = []  # text of this read that is not an event yet
         self._said = []  # the text that has left
         self._waiting = None  # after the first call: the Text, Thought and Found that wait
@@ -84,7 +88,7 @@ class Held:
         self.spoke = False
 
     def drop_calls(self) -> None:
-        """The answer is not complete: what is still waiting as a call is nothing."""
+        """The answer is not complete: a call that still waits is dropped."""
         self._waiting = [item for item in self._waiting or () if not isinstance(item, Found)]
 
     def calls(self) -> list:

@@ -1,4 +1,6 @@
-"""The lines of a text that streams in, as far as they decide what may begin there (pure): fences, and where lines begin."""
+"""The lines of a text that streams in, as far as they decide what may begin in them: fences, and line
+beginnings (pure).
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""The text of an answer while it streams in: calls and reasoning are separated from what is meant for the user (pure).
+"""The text of an answer while it streams in: calls and reasoning are separated from what is meant for the
+user (pure).
 
-Text that cannot begin anything leaves with the read that brought it. Where something may begin, a few characters wait until
-that is decided. Once a call has begun, everything waits until it is complete or disproved; what follows it waits for the end
-(mm.model.text_calls.held). Each character takes part in at most one attempt to read a call, so the work is linear. What comes out
-does not depend on how the text was cut.
+Text that cannot begin anything leaves with the read that brought it. Where something may begin, a few
+characters wait until that is decided. Once a call has begun, everything waits until it is complete or
+disproved; what follows it waits for the end (mm.model.text_calls.held). Each character takes part in at most
+one attempt to read a call, so the work is linear. What comes out does not depend on how the text was cut.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from mm.events import Text, Thought
 from mm.model.text_calls.held import Found, Held
 from mm.model.text_calls.lines import Lines
 from mm.model.text_calls.openers import (AT_LINE, AT_LINE_PREFIXES, HARMONY, HARMONY_ENDS, HEADERS, IN_LINE,
-                                         IN_LINE_PREFIXES, LONE_ENDS, LONGEST, START_PREFIXES, THINK, prefixes)
+                                         IN_LINE_PREFIXES, LONE_ENDS, LONGEST, START_PREFIXES, THINK,
+                                         prefixes)
 
 # Whitespace that may stand before an opener: the most that waits.
 _MOST_SPACE = 32
@@ -23,11 +25,13 @@ _MOST_SPACE = 32
 # The header of gpt-oss's next message follows its reasoning without a line end.
 _HEADER_IN_LINE = re.compile(r"(?=assistant(?:commentary|analysis)? to=)")
 
-# A line's end with the whitespace after it, or a bracket. It begins with a set because that makes the search quicker.
+# A line's end with the whitespace after it, or a bracket. It begins with a set because that makes the search
+# quicker.
 _POINT = re.compile(r"[<\[\r\n](?:(?<=[\r\n])\s*)?")
 _SPACE = re.compile(r"\s*")
 
-# What ends reasoning, and the beginnings of it. `kept`: those that are not taken, because they begin the next message.
+# What ends reasoning, and the beginnings of it. `kept`: those that are not taken, because they begin the next
+# message.
 _Ends = namedtuple("_Ends", "pattern prefixes kept")
 
 
@@ -38,7 +42,8 @@ def _ends(*literals: str, kept: tuple = ()) -> _Ends:
 _THINK_ENDS = {opener: _ends(closer) for opener, closer in THINK.items()}
 _HARMONY_THOUGHT_ENDS = _ends(*HARMONY_ENDS, kept=HARMONY)
 
-# What may begin at a place: one of the openers, BARE where the whole answer may be a call in JSON, else one of the other two.
+# What may begin at a place: one of the openers, BARE if the whole answer may be a call in JSON, else one of
+# the other two.
 BARE, NOTHING, UNDECIDED = "", "nothing", "undecided"
 
 
@@ -87,8 +92,8 @@ class Reader:
     def end(self, events: list, recover: bool = True, cut: bool = False) -> list:
         """Appends what was still waiting; returns the calls: [(name, arguments)].
 
-        Without `recover` they stay text. With `cut`, the answer was cut for its length: the call that it ends in, if it
-        has named a known tool, is returned with its text instead of arguments.
+        Without `recover` they stay text. With `cut`, the answer was cut for its length: the call that it ends
+        in, if it has named a known tool, is returned with its text instead of arguments.
         """
         self._held.events, self._cut = events, cut
         self._read("", ended=True)
@@ -113,7 +118,8 @@ class Reader:
         waits = self._rest or self._starts or self._held.waits or self._step != self._read_text
         self._plain = not waits and self._lines.decided
 
-    # Each step returns where the next one goes on, or None if more text is needed; then `_rest` holds what is left.
+    # Each step returns where the next one goes on, or None if more text is needed; then `_rest` holds what is
+    # left.
 
     def _read_text(self, text: str, at: int, ended: bool):
         while at < len(text):
@@ -195,7 +201,8 @@ class Reader:
         return bool(self._tools) and not self._held.gave_up
 
     def _lone_end(self, tag: str, before: str, following: str, ended: bool) -> str:
-        """The end of reasoning that the template had begun, as `_opener` returns it; NOTHING where it is written about."""
+        """The end of reasoning that the template had begun, as `_opener` returns it; NOTHING if it is only
+        written about."""
         if self._thought or self.reasoned and not self._starts or _is_quote(before):
             return NOTHING
         if before != " ":
@@ -252,7 +259,8 @@ class Reader:
         return source.at
 
     def _take(self, found, raw: str) -> None:
-        """What an attempt came to: calls, a header of gpt-oss (Thought or Text), its messages, or None for prose."""
+        """What an attempt came to: calls, a header of gpt-oss (Thought or Text), its messages, or None for
+        prose."""
         if found is None:
             self._bare_tried = True
             self._space(self._gap)

@@ -1,8 +1,10 @@
-"""How calls that were written as text are read while they stream in (pure): the pieces that all formats are made of.
+"""How calls that were written as text are read while they stream in (pure): the pieces that all formats are
+made of.
 
-A format is a generator over a Source. It takes what stands there, yields where it needs more text, returns what it has read
-and raises Disproved where the text cannot be what it looked like. Every piece looks at each character a bounded number of
-times, and where it stops does not depend on how the text was cut: a Source never keeps more than a few characters unread.
+A format is a generator over a Source. It takes text, yields when it needs more, returns what it has read and
+raises Disproved if the text cannot be what it looked like. Every piece looks at each character a bounded
+number of times, and where it stops does not depend on how the text was cut: a Source never keeps more than a
+few characters unread.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[\w.\-]{1,64}")
 _LONGEST_NAME = 65  # and the character that shows where it ends
 
-# What a call in JSON may begin with: the name, where it comes first, or what shows that it is no such object.
+# What a call in JSON may begin with: its name, if that comes first, or what shows that it is not such an
+# object.
 _HEAD = re.compile(r'(?:\[\s*)?(?:\{\s*(?:"name"\s*:\s*"([^"\\]*)"|[^\s"}])|(?<=\[)\s*[^\s{\[])')
 _HEAD_LENGTH = 200
 
@@ -27,7 +30,7 @@ _CALL_KEYS = {"name", "arguments", "parameters", "type", "function", "id"}
 
 
 class Disproved(Exception):
-    """What looked like a call is none. What was taken until here is prose."""
+    """What looked like a call is not one. What was taken until here is prose."""
 
 
 class Tools:
@@ -53,7 +56,7 @@ class Tools:
         return list(self._types[_plain(name)])
 
     def fitted(self, name: str, arguments: dict) -> dict:
-        """Values that came as text, each as its parameter's type where it is one of that type."""
+        """Values that came as text, each in its parameter's type if it can be of that type."""
         types = self._types[_plain(name)]
         return {key: _fitted(value, types.get(key)) for key, value in arguments.items()}
 
@@ -77,7 +80,7 @@ class Source:
 
 
 class Brackets:
-    """Finds the end of a JSON value. `done` once it was there, `wrong` where the text cannot be JSON."""
+    """Finds the end of a JSON value. `done` once it was found, `wrong` if the text cannot be JSON."""
 
     __slots__ = ("done", "wrong", "_depth", "_in_string", "_escaped")
 
@@ -86,7 +89,7 @@ class Brackets:
         self._depth = 0
 
     def feed(self, text: str, at: int = 0):
-        """The place behind the value's end, or of what is wrong; None where there is neither in `text[at:]`."""
+        """The index after the value's end, or of what is wrong; None if there is neither in `text[at:]`."""
         if self._escaped and at < len(text):
             self._escaped = False
             at += 1
@@ -123,7 +126,7 @@ def clean_name(name: str) -> str:
 
 
 def space(source: Source):
-    """Whitespace, as it stands there."""
+    """The whitespace that comes next."""
     pieces = []
     while True:
         end = _SPACE.match(source.text, source.at).end()
@@ -135,7 +138,7 @@ def space(source: Source):
 
 
 def one_of(source: Source, options: tuple):
-    """The first of the options that stands here, taken; "" where none does."""
+    """The first of the options that the text goes on with, taken; "" if it does with none."""
     while True:
         text, at = source.text, source.at
         left = "" if source.ended else text[at:at + 64]
@@ -193,7 +196,8 @@ def before(source: Source, pattern, limit: int):
 def until(source: Source, pattern, longest: int, or_end: bool = False):
     """(the text before the first match of `pattern`, the match), both taken, however far away it is.
 
-    No match is longer than `longest`. Without one there is no call, or, with `or_end`, ("all that is left", "").
+    No match is longer than `longest`. Without one there is no call, or, with `or_end`, ("all that is left",
+    "").
     """
     pieces = []
     while True:
@@ -227,7 +231,8 @@ def raw_value(source: Source, closer, longest: int, following: tuple):
 
 
 def json_value(source: Source, names_tool: bool):
-    """A JSON object or array. With `names_tool`, one that begins with a name has to begin with that of a known tool."""
+    """A JSON object or array. With `names_tool`, one that begins with a name has to begin with that of a
+    known tool."""
     brackets, pieces, size = Brackets(), [], 0
     while True:
         start = source.at
@@ -247,7 +252,8 @@ def json_value(source: Source, names_tool: bool):
 
 
 def _check_head(source: Source, text: str, seen: int, names_tool: bool) -> None:
-    """Gives up on `text`, of which `seen` characters were looked at before, where its beginning shows that it is no call."""
+    """Gives up on `text`, of which `seen` characters were looked at before, if its beginning shows that it is
+    not a call."""
     found = _HEAD.match(text[:_HEAD_LENGTH])
     if not found or found.end() <= seen or found.group(1) is not None and not names_tool:
         return
@@ -261,7 +267,8 @@ def _check_head(source: Source, text: str, seen: int, names_tool: bool) -> None:
 
 
 def decoded(text: str):
-    """The JSON value of a text, read as generously as any call's arguments: strings may go over several lines."""
+    """The JSON value of a text, read as generously as any call's arguments: strings may go over several
+    lines."""
     try:
         return _decode(text)
     except (ValueError, RecursionError):
@@ -271,12 +278,14 @@ def decoded(text: str):
 def calls_in(source: Source, value, only: bool = False) -> list:
     """[(name, arguments)] of the JSON that a model writes for one call or for several.
 
-    `only`: nothing but the JSON says that it is a call, so it must not be anything else, as the description of a tool is.
+    `only`: nothing but the JSON says that it is a call, so it must not be anything else, as the description
+    of a tool is.
     """
     if isinstance(value, list):
         if not value:
             raise Disproved
-        return [call for item in value for call in calls_in(source, item if isinstance(item, dict) else None, only)]
+        return [call for item in value for call in calls_in(source, item if isinstance(item, dict) else None,
+                                                            only)]
     if not isinstance(value, dict) or only and not _CALL_KEYS.issuperset(value):
         raise Disproved
     if isinstance(value.get("function"), dict):
