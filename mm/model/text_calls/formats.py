@@ -1,18 +1,20 @@
-"""The formats in which models write calls as text when their server does not read them (pure).
+"""The formats in which models write calls as text if their server does not read them (pure).
 
-    Hermes, Qwen     <tool_call>{"name": …, "arguments": {…}}</tool_call>
-    Qwen3-Coder      <tool_call><function=NAME><parameter=K>\\nV\\n</parameter></function></tool_call>, often
-    without <tool_call> GLM
-    <tool_call>NAME\\n<arg_key>K</arg_key>\\n<arg_value>V</arg_value></tool_call> Mistral
-    [TOOL_CALLS] [{…}], [TOOL_CALLS]NAME[ARGS]{…}, [TOOL_CALLS]NAME{…} Llama            <|python_tag|>{…} or
-    <|python_tag|>f(x=…); bare or fenced JSON that is the whole answer DeepSeek
-    <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME and fenced JSON, or NAME<｜tool▁sep｜>{…}
-                     <｜DSML｜invoke name="…"><｜DSML｜parameter name="…" string="true">…, with other bars too
-    gpt-oss          <|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>, or
-    without these tokens Gemma            <|tool_call>call:NAME{k:<|"|>v<|"|>}<tool_call|>, or Python in a
-    fence named tool_code LM Studio        [TOOL_REQUEST]{…}[END_TOOL_REQUEST]
+    Hermes, Qwen   <tool_call>{"name": …, "arguments": {…}}</tool_call>
+    Qwen3-Coder    <tool_call><function=NAME><parameter=K>\\nV\\n</parameter></function></tool_call>,
+                   often without <tool_call>
+    GLM            <tool_call>NAME\\n<arg_key>K</arg_key>\\n<arg_value>V</arg_value></tool_call>
+    Mistral        [TOOL_CALLS] [{…}], [TOOL_CALLS]NAME[ARGS]{…}, [TOOL_CALLS]NAME{…}
+    Llama          <|python_tag|>{…} or <|python_tag|>f(x=…); bare or fenced JSON that is the whole answer
+    DeepSeek       <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME and fenced JSON,
+                   or NAME<｜tool▁sep｜>{…};
+                   <｜DSML｜invoke name="…"><｜DSML｜parameter name="…" string="true">…, with other bars too
+    gpt-oss        <|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>,
+                   or without these tokens (headless.py)
+    Gemma          <|tool_call>call:NAME{k:<|"|>v<|"|>}<tool_call|>, or Python in a fence named tool_code
+    LM Studio      [TOOL_REQUEST]{…}[END_TOOL_REQUEST]
 
-Each is a generator as mm.model.text_calls.scanner describes them, which begins after its opener and returns
+Each is a generator as mm.model.text_calls.scanner describes them. It begins after its opener and returns
 [(name, arguments)].
 """
 
