@@ -244,7 +244,8 @@ class _Reading:
             self._source[name] = source
 
     def _take_checked(self, name, value, source):
-        if not (isinstance(value, bool) or matches(value, BY_NAME[name].shape)):  # what fits needs no import
+        text = isinstance(value, str) and matches(value, BY_NAME[name].shape)
+        if not (isinstance(value, bool) or text):  # what fits needs no import
             from mm.config import schema
 
             schema.check_value(value, BY_NAME[name].shape, name, source)
