@@ -36,7 +36,8 @@ Ended = namedtuple("Ended", "code stdout stderr cut")
 
 # The first word of a line, if it is plain enough to be read without a shell. An assignment is not.
 _FIRST_WORD = re.compile(r"""
-    \s* (?: "([^"\\$`]+)" | '([^']+)' | ([^\s"'\\$`&|;<>()=*?\[\]{}\#!]+) ) (?= [\s&|;<>()] | $ )""", re.VERBOSE)
+    \s* (?: "([^"\\$`]+)" | '([^']+)' | ([^\s"'\\$`&|;<>()=*?\[\]{}\#!]+) ) (?= [\s&|;<>()] | $ )
+""", re.VERBOSE)
 
 
 def run(shell: str, hook, cwd: str, environment: dict, message: bytes, timeout: float,

@@ -13,8 +13,8 @@ import json
 import re
 from collections import deque, namedtuple
 
-NUDGE = ("[you have made this same call %d times with the same result. Do something else, or tell the user what "
-         "blocks you.]")
+NUDGE = ("[you have made this same call %d times with the same result. Do something else, or tell the user "
+         "what blocks you.]")
 NOT_RUN = "[not run: the same call gave the same result %d times]"
 STOPPED = "🔁 stopped: %s repeated with the same result. Tell me how to go on."
 REPEATED_LINE = "🔁 the answer repeated itself and was cut"

@@ -1,7 +1,7 @@
 """One turn: the model and the tools take turns until there is an answer. The page to read first.
 
     run_turn        a prompt -> an Outcome, with the history in order on every path
-    _Turn._steps    the loop: make room, ask the model (engine.request), run its calls (engine.calls), ask again
+    _Turn._steps    the loop: make room, ask the model (engine.request), run its calls (engine.calls)
 
 What goes wrong and is tried again is in the table of engine.second_tries. Events go to the front end as they
 happen. Cancelled and UserError pass through every function here and end the turn; the history keeps what was
