@@ -20,7 +20,7 @@ from mm.engine.gate import rejection
 from mm.engine.second_tries import MALFORMED_CALL, SecondTries
 from mm.events import ALLOW, FAILED, Permission, ToolEnded, ToolOutput, ToolPending, ToolStarted
 from mm.text import one_line
-from mm.tools import paths, registry
+from mm.tools import offers, paths, registry
 from mm.tools.arguments import parse_arguments
 from mm.tools.context import Context
 from mm.tools.tool import BadArguments, Result, ToolError
@@ -30,7 +30,6 @@ CANCELLED = "[cancelled by the user]"
 UNCHECKED = "[done, but cancelled by the user before a hook had seen the output]"
 INTERNAL_ERROR = "[%s: internal error]"
 CUT = "[not run: the server cut the answer at its length limit]"
-FILE_TOOLS = ("read_file", "write_file", "edit_file")
 
 
 class Calls:
@@ -164,7 +163,7 @@ class Calls:
 
     def _instructions(self, name: str, action, result: Result) -> str:
         """The AGENTS.md files of the folders that this call is the first to touch; "" if there are none."""
-        if result.status == FAILED or not (name in FILE_TOOLS or name == "lsp"):
+        if result.status == FAILED or name not in offers.TAKE_A_PATH:
             return ""
         return self._session.prepared.instructions.for_paths(action.paths, self._process.model.window.size)
 
@@ -207,7 +206,7 @@ class Calls:
     def _count(self, name: str, kind) -> None:
         if name == "bash":
             self.commands += 1
-        elif name in FILE_TOOLS or name == "lsp" and kind == "edit":
+        elif name in offers.TAKE_A_PATH and (name != "lsp" or kind == "edit"):
             self.file_operations += 1
         elif name == "read_skill":
             self.skills += 1

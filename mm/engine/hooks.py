@@ -19,6 +19,7 @@ from mm.cancel import Cancel
 from mm.engine.verdict import NOTHING, Verdict
 from mm.secrecy import without_own
 from mm.text import clean_terminal, cut_middle, one_line, replace_surrogates
+from mm.tools import offers
 
 VERSION = 1
 NO_REASON = "denied"
@@ -38,7 +39,6 @@ DENIABLE = frozenset({"userPrompt", "preToolCall", "postToolCall", "turnEnd"})
 TAKES_CONTEXT = frozenset({"sessionStart", "userPrompt", "postToolCall"})
 TAKES_TEXT = frozenset({"sessionStart", "userPrompt"})
 
-FILE_TOOLS = ("read_file", "write_file", "edit_file")
 VARIABLES = ("MM_EVENT", "MM_TOOL", "MM_SESSION", "MM_CWD", "MM_COMMAND", "MM_PATH")
 
 
@@ -137,7 +137,7 @@ class Hooks:
             given["MM_TOOL"] = tool
         if tool == "bash":
             given["MM_COMMAND"] = message["input"].get("command")
-        if tool in FILE_TOOLS or tool == "lsp":
+        if tool in offers.TAKE_A_PATH:
             given["MM_PATH"] = self._path(tool, message["input"].get("path"))
         for name, value in given.items():
             if isinstance(value, str):

@@ -10,6 +10,8 @@ from __future__ import annotations
 from mm.text import one_line
 from mm.tools.tool import SHOWN, Parameter, Tool
 
+# The tools whose parameter `path` is a file that they open.
+TAKE_A_PATH = ("read_file", "write_file", "edit_file", "lsp")
 # read_file: lines shown unless `limit` asks for another number.
 READ_LINES = 1000
 # lsp: the names of its actions; the tool's room says what they need and ask.
