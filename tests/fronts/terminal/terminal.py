@@ -17,6 +17,7 @@ import struct
 import termios
 import time
 import unicodedata
+import warnings
 
 from tests import support
 
@@ -93,8 +94,8 @@ class Picture:
 
 
 class Terminal:
-    """Runs mm with `arguments` in a pty of `columns`, by `command`, if given, or runs `argv`; a context manager that leaves
-    no process behind."""
+    """Runs mm with `arguments` in a pty of `columns`, by `command`, if given, or runs `argv`; a context
+    manager that leaves no process behind."""
 
     def __init__(self, *arguments, columns: int = 80, cwd=None, env=None, command=(), argv=None):
         self.cwd = cwd or support.scratch_folder()
@@ -102,7 +103,9 @@ class Terminal:
         variables = dict({"TERM": "xterm", "HOME": support.scratch_folder()}, **(env or {}))
         variables = support.environment(**variables)
         argv = argv or [*command, *support.mm(*arguments)]
-        self.pid, self.master = pty.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a fork in a process with threads; what follows is an exec
+            self.pid, self.master = pty.fork()
         if self.pid == 0:
             try:
                 self._resize(0, columns)
@@ -149,7 +152,11 @@ class Terminal:
         deadline = time.monotonic() + support.DEADLINE
         while not fits(self.picture.text()):
             left = deadline - time.monotonic()
-            if left < 0 or not self._read(left):
+            if left >= 0 and self._read(left):
+                # a look at the whole picture for each piece of a large one would take long
+                while self._read():
+                    pass
+            else:
                 raise AssertionError("%r did not come; the screen:\n%s\n%r"
                                      % (wanted, self.picture.text(), self.raw[-500:]))
         return self.picture.text()
