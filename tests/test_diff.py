@@ -9,7 +9,7 @@ from mm.events import Diff
 
 
 class ChangedRegion(unittest.TestCase):
-    def test_only_the_changed_lines_with_a_little_around_them(self):
+    def test_only_changed_lines_with_some_context(self):
         lines = ["line %d\n" % number for number in range(5_000)]
         after = list(lines)
         after[2_500] = "changed\n"
@@ -25,7 +25,7 @@ class ChangedRegion(unittest.TestCase):
             self.assertIn(old, before)
             self.assertIn(new, after)
 
-    def test_a_region_that_is_still_too_large_is_cut_with_a_sign(self):
+    def test_a_large_region_is_cut_with_a_sign(self):
         old, new = diff.changed_region("a" * 100_000, "b" * 100_000)
         self.assertTrue(old.endswith("a…") and new.endswith("b…"))
 

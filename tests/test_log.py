@@ -17,8 +17,8 @@ AGENT = os.path.join(PROJECT, "tests", "fakes", "logging_agent.py")
 
 
 def start(count: int, flush: float) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-S", AGENT, str(count), str(flush)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE)
+    return subprocess.Popen([sys.executable, "-S", AGENT, str(count), str(flush)], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 class UnreadStderr(unittest.TestCase):
@@ -30,14 +30,14 @@ class UnreadStderr(unittest.TestCase):
         self.addCleanup(self.agent.stdout.close)
         self.addCleanup(self.agent.stderr.close)
 
-    def test_five_megabytes_delay_neither_the_answer_nor_the_end(self):
+    def test_five_megabytes_delay_neither_answer_nor_end(self):
         self.assertEqual(self.agent.stdout.readline(), b"answer\n")
         self.agent.stdin.close()
         started = time.monotonic()
         self.assertEqual(self.agent.wait(DEADLINE), 0)
         self.assertLess(time.monotonic() - started, 2)
 
-    def test_what_was_dropped_is_counted_where_it_is_missing(self):
+    def test_dropped_lines_are_counted_in_their_place(self):
         self.assertEqual(self.agent.stdout.readline(), b"answer\n")
         texts = []
         reader = threading.Thread(target=lambda: texts.extend(self.agent.stderr), daemon=True)
@@ -102,7 +102,8 @@ class InThisProcess(unittest.TestCase):
         return os.read(self.read_end, 1 << 20).decode("utf-8")
 
     def test_a_line_is_one_line_of_utf8(self):
-        for text, line in (("plain", "plain"), ("two\nlines\r\n", "two lines"), ("é 😀", "é 😀"), ("a\ud83db", "a\ufffdb"), ("", ""),
+        for text, line in (("plain", "plain"), ("two\nlines\r\n", "two lines"), ("é 😀", "é 😀"),
+                           ("a\ud83db", "a\ufffdb"), ("", ""),
                            ("\x1b]0;title\x07Zed\x1b[2J \x00\x9b1", "Zed 1"),
                            ("x" * 10_000, "x" * log.LONGEST_LINE + "…")):
             with self.subTest(text[:20]):
@@ -134,7 +135,8 @@ class InThisProcess(unittest.TestCase):
         self.assertEqual(got, (b"x" * 1999 + b"\n") * 100)
 
     def test_threads_do_not_mix_their_lines(self):
-        threads = [threading.Thread(target=lambda name=name: [log.line(name * 50) for _ in range(200)]) for name in "abc"]
+        threads = [threading.Thread(target=lambda name=name: [log.line(name * 50) for _ in range(200)])
+                   for name in "abc"]
         for thread in threads:
             thread.start()
         for thread in threads:

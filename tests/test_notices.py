@@ -22,7 +22,8 @@ class TheNotices(unittest.TestCase):
 
     def test_threads_lose_no_line(self):
         notices = Notices()
-        threads = [threading.Thread(target=lambda start=start: [notices.add(str(start + number)) for number in range(500)])
+        threads = [threading.Thread(target=lambda start=start: [notices.add(str(start + number))
+                                                                for number in range(500)])
                    for start in (0, 250, 500)]
         for thread in threads:
             thread.start()

@@ -15,27 +15,32 @@ class Values(unittest.TestCase):
     def test_texts(self):
         for text, shown in (
             ("pw=hunter22!", "pw=[masked]!"), ("no", "no"), ("/home/ann/work /home/anna", "<cwd> /home/anna"),
-            ("Authorization: Bearer abcdefgh123", "Authorization: Bearer [masked]"), ("sk-abcdefghijklmnop1234", "[masked]"),
+            ("Authorization: Bearer abcdefgh123", "Authorization: Bearer [masked]"),
+            ("sk-abcdefghijklmnop1234", "[masked]"),
         ):
             with self.subTest(text):
                 self.assertEqual(KNOWN.hidden(text), shown)
 
     def test_names_that_look_secret(self):
-        self.assertEqual(mask({"apiKey": "x", "password": "", "key": "k", "env": [{"name": "A_TOKEN", "value": "y"},
-                               {"name": "HOME", "value": "z"}]}, str.upper),
-                         {"apiKey": MASKED, "password": "", "key": "K", "env": [{"name": "A_TOKEN", "value": MASKED},
-                          {"name": "HOME", "value": "Z"}]})
+        self.assertEqual(mask({"apiKey": "x", "password": "", "key": "k",
+                               "env": [{"name": "A_TOKEN", "value": "y"}, {"name": "HOME", "value": "z"}]},
+                              str.upper),
+                         {"apiKey": MASKED, "password": "", "key": "K",
+                          "env": [{"name": "A_TOKEN", "value": MASKED}, {"name": "HOME", "value": "Z"}]})
 
     def test_what_mcp_servers_are_given(self):
-        message = {"params": {"mcpServers": [{"env": [{"name": "A", "value": "one"}, 5], "headers": [{"value": 2}]}, None]}}
+        message = {"params": {"mcpServers": [{"env": [{"name": "A", "value": "one"}, 5],
+                                              "headers": [{"value": 2}]}, None]}}
         self.assertEqual(mask_servers(message), ["one", 2])
         self.assertEqual(message["params"]["mcpServers"][0]["env"][0]["value"], MASKED)
-        for odd in (None, [], {}, {"params": 5}, {"params": {"mcpServers": {"a": 1}}}, {"params": {"mcpServers": [{"env": 5}]}}):
+        for odd in (None, [], {}, {"params": 5}, {"params": {"mcpServers": {"a": 1}}},
+                    {"params": {"mcpServers": [{"env": 5}]}}):
             self.assertEqual(mask_servers(odd), [])
 
     def test_variables_that_look_secret(self):
-        environ = {"GITHUB_TOKEN": "a", "AWS_SECRET_ACCESS_KEY": "b", "MM_API_KEY": "c", "DB_PASSWORD": "d", "STRIPE_KEY": "e",
-                   "PATH": "f", "KEYBOARD": "g", "XDG_CONFIG_HOME": "h", "PWD": "i", "OLDPWD": "j"}
+        environ = {"GITHUB_TOKEN": "a", "AWS_SECRET_ACCESS_KEY": "b", "MM_API_KEY": "c", "DB_PASSWORD": "d",
+                   "STRIPE_KEY": "e", "PATH": "f", "KEYBOARD": "g", "XDG_CONFIG_HOME": "h", "PWD": "i",
+                   "OLDPWD": "j"}
         self.assertEqual(sorted(secrets_of(environ)), ["a", "b", "c", "d", "e"])
 
 
@@ -49,7 +54,8 @@ class StreamedPieces(unittest.TestCase):
         return seen
 
     def test_pieces_pass_as_they_came(self):
-        for texts in (("a", " b", "c"), ("/usr", "/bin"), ("hunt", "ing"), ("/home/ann/work", " x"), ("", "")):
+        for texts in (("a", " b", "c"), ("/usr", "/bin"), ("hunt", "ing"), ("/home/ann/work", " x"),
+                      ("", "")):
             with self.subTest(texts):
                 self.assertEqual(self.pieces(*texts), list(enumerate(texts)))
 
@@ -62,7 +68,7 @@ class StreamedPieces(unittest.TestCase):
             with self.subTest(texts):
                 self.assertEqual(self.pieces(*texts), list(enumerate([joined] + [""] * (len(texts) - 1))))
 
-    def test_a_piece_is_held_only_while_something_known_may_go_on(self):
+    def test_a_piece_is_held_while_a_secret_may_continue(self):
         seen = []
         pieces = Pieces(KNOWN, lambda line, text: seen.append(text))
         pieces.add("text", 0, "see hunt")

@@ -78,10 +78,12 @@ STREAMS = [
     (["\x1b]0;" + "x" * 5000, "y"], ["", "y", ""]),
 ]
 
-SIZES = [(0, "0 bytes"), (1, "1 byte"), (1023, "1023 bytes"), (1024, "1.0 KB"), (58061, "56.7 KB"), (1024 * 1024 - 1, "1.0 MB"),
-         (64 << 20, "64.0 MB"), (int(2.3 * (1 << 30)), "2.3 GB"), (5 << 40, "5.0 TB")]
+SIZES = [(0, "0 bytes"), (1, "1 byte"), (1023, "1023 bytes"), (1024, "1.0 KB"), (58061, "56.7 KB"),
+         (1024 * 1024 - 1, "1.0 MB"), (64 << 20, "64.0 MB"), (int(2.3 * (1 << 30)), "2.3 GB"),
+         (5 << 40, "5.0 TB")]
 
-FENCES = [("x", "```\nx\n```"), ("x\n", "```\nx\n```"), ("a ``` b", "````\na ``` b\n````"), ("`````", "``````\n`````\n``````"), ("", "```\n\n```")]
+FENCES = [("x", "```\nx\n```"), ("x\n", "```\nx\n```"), ("a ``` b", "````\na ``` b\n````"),
+          ("`````", "``````\n`````\n``````"), ("", "```\n\n```")]
 
 
 class Tables(unittest.TestCase):
@@ -109,7 +111,8 @@ class Tables(unittest.TestCase):
             for second in range(first, len(whole)):
                 cleaner = text.Cleaner()
                 pieces = whole[:first], whole[first:second], whole[second:]
-                self.assertEqual("".join([cleaner.feed(piece) for piece in pieces] + [cleaner.rest()]), "abcdef\ng", pieces)
+                self.assertEqual("".join([cleaner.feed(piece) for piece in pieces] + [cleaner.rest()]),
+                                 "abcdef\ng", pieces)
 
     def test_titles_are_one_line(self):
         self.check(text.one_line, ONE_LINE)
@@ -126,8 +129,8 @@ class Tables(unittest.TestCase):
 
     def test_cleaning_takes_linear_time(self):
         # A quadratic expression takes minutes for these.
-        for hard in ("x" * 1000000 + "\n\r", "\r" * 300000 + "x", "\x1b]" * 200000, "\x1b[" + "1;" * 300000 + "\n",
-                     "\x1bP" * 200000, "\x1b" * 500000):
+        for hard in ("x" * 1000000 + "\n\r", "\r" * 300000 + "x", "\x1b]" * 200000,
+                     "\x1b[" + "1;" * 300000 + "\n", "\x1bP" * 200000, "\x1b" * 500000):
             started = time.monotonic()
             text.clean_terminal(hard)
             text.visible(hard)
@@ -139,8 +142,9 @@ class Tables(unittest.TestCase):
 class Embedded(unittest.TestCase):
     def test_nothing_is_left_that_an_editor_would_load(self):
         for given, expected in (
-                ("![x](https://h.example/p)", "!\\[x](https://h.example/p)"), ("[![x](p)](l)", "[!\\[x](p)](l)"),
-                ("![x]\n![x][1]", "!\\[x]\n!\\[x][1]"), ("<img src=x><IMG\nsrc=x>", "&lt;img src=x>&lt;IMG\nsrc=x>"),
+                ("![x](https://h.example/p)", "!\\[x](https://h.example/p)"),
+                ("[![x](p)](l)", "[!\\[x](p)](l)"), ("![x]\n![x][1]", "!\\[x]\n!\\[x][1]"),
+                ("<img src=x><IMG\nsrc=x>", "&lt;img src=x>&lt;IMG\nsrc=x>"),
                 ("\\![x](p) \\<img>", "\\!\\[x](p) \\&lt;img>"),
                 ("a < b, <p>, [a](https://h.example), wow!", "a < b, <p>, [a](https://h.example), wow!")):
             self.assertEqual(text.without_images(given), expected)

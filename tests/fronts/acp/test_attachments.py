@@ -90,7 +90,7 @@ class Mentions(Folder):
 
 
 class Flatten(Folder):
-    def test_blocks_are_joined_and_paths_are_named_behind_them(self):
+    def test_blocks_are_joined_and_mentioned_paths_follow(self):
         text, attached, ignored, left_out = flatten([
             {"type": "text", "text": "look at @a.py and "},
             {"type": "resource_link", "uri": "file://%s/src/b.py" % self.cwd, "name": "b.py"},
@@ -100,11 +100,13 @@ class Flatten(Folder):
             {"type": "resource", "resource": {"uri": "file:///x", "text": "@a.py"}},
             {},
         ], self.cwd)
-        self.assertEqual(text, "look at @a.py and \n[attached file: %s/src/b.py] now\n[attached file: %s/a.py]" % (
+        self.assertEqual(text, "look at @a.py and \n[attached file: %s/src/b.py] now\n[attached file: "
+                               "%s/a.py]" % (
             self.cwd, self.cwd))
         self.assertEqual(attached, [self.path("a.py")])
         self.assertEqual(ignored, ["image", "resource", "None"])
-        self.assertEqual(left_out, "2 images, 1 unknown block and /x were not sent: mm reads text and files on disk.")
+        self.assertEqual(left_out, "2 images, 1 unknown block and /x were not sent: mm reads text and files "
+                                   "on disk.")
 
     def test_the_line_about_what_was_not_sent(self):
         image, sound = {"type": "image"}, {"type": "audio"}
@@ -122,7 +124,7 @@ class Flatten(Folder):
             with self.subTest(said):
                 self.assertEqual(flatten(blocks, self.cwd).left_out, said + LEFT_OUT.split("%s")[2])
 
-    def test_an_embedded_file_that_is_mentioned_is_not_missing(self):
+    def test_a_mentioned_file_is_not_left_out(self):
         blocks = [{"type": "text", "text": "see @a.py"}, embedded("file://%s/a.py" % self.cwd)]
         self.assertIsNone(flatten(blocks, self.cwd).left_out)
 
@@ -131,7 +133,8 @@ class Flatten(Folder):
                          "@src\n[attached directory: %s/src]" % self.cwd)
 
     def test_blocks_without_their_field_are_ignored(self):
-        self.assertEqual(flatten([{"type": "text"}, {"type": "text", "text": 1}, {"type": "resource_link"}], self.cwd),
+        self.assertEqual(flatten([{"type": "text"}, {"type": "text", "text": 1}, {"type": "resource_link"}],
+                                 self.cwd),
                          ("", [], ["text", "resource_link"], LEFT_OUT % ("3 unknown blocks", "were")))
 
 

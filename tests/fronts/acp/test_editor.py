@@ -25,7 +25,7 @@ def told(events, thoughts=True) -> list:
 
 
 class AWait(unittest.TestCase):
-    def test_is_a_thought_after_ten_seconds_then_every_thirty(self):
+    def test_is_a_thought_after_ten_seconds(self):
         events = [(second, Waiting("the model is loading", second)) for second in range(1, 75)]
         self.assertEqual(told(events), [("agent_thought_chunk", "⏳ the model is loading (%d s)\n\n" % second)
                                         for second in (10, 40, 70)])
@@ -34,7 +34,8 @@ class AWait(unittest.TestCase):
         self.assertEqual(told([(20, Waiting("the server is busy", 20))], thoughts=False), [])
 
     def test_does_not_end_a_stream(self):
-        events = [(0, Thought("a\x1b[")), (20, Waiting("the server is busy", 20)), (21, Thought("1mb")), (22, Text(""))]
+        events = [(0, Thought("a\x1b[")), (20, Waiting("the server is busy", 20)), (21, Thought("1mb")),
+                  (22, Text(""))]
         self.assertEqual([text for _, text in told(events)], ["a", "⏳ the server is busy (20 s)\n\n", "b"])
 
 

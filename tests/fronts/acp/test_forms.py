@@ -12,7 +12,8 @@ CONFIRM = {"type": "boolean", "title": "Sure?"}
 
 
 def form(**properties):
-    return Form("call_1", "Which?", {"type": "object", "properties": properties, "required": list(properties)})
+    return Form("call_1", "Which?", {"type": "object", "properties": properties,
+                                     "required": list(properties)})
 
 
 ANSWERS = [
@@ -29,9 +30,9 @@ ANSWERS = [
 ]
 
 CHOSEN = [
-    ("0", FormAnswer(ACCEPTED, {"q1": "a"})), ("1", FormAnswer(ACCEPTED, {"q1": "b"})), ("decline", FormAnswer(DECLINED)),
-    ("2", FormAnswer(FORM_CANCELLED)), (0, FormAnswer(FORM_CANCELLED)), ("allow", FormAnswer(FORM_CANCELLED)),
-    (None, FormAnswer(FORM_CANCELLED)),
+    ("0", FormAnswer(ACCEPTED, {"q1": "a"})), ("1", FormAnswer(ACCEPTED, {"q1": "b"})),
+    ("decline", FormAnswer(DECLINED)), ("2", FormAnswer(FORM_CANCELLED)), (0, FormAnswer(FORM_CANCELLED)),
+    ("allow", FormAnswer(FORM_CANCELLED)), (None, FormAnswer(FORM_CANCELLED)),
 ]
 
 
@@ -54,29 +55,35 @@ class Forms(unittest.TestCase):
             "q2": {"type": "array", "items": {"type": "string", "enum": ["no\\u202esey"]}},
             "q3": {"type": "string", "oneOf": [{"const": "no\\u202esey", "title": "x[1000 blanks]y"}]},
             "q\u202e4": {"type": "string", "title": "q\\u202e4"}})
-        content = {"q1": "no\\u202esey", "q2": ["no\\u202esey", "other", 1], "q3": "no\\u202esey", "q\u202e4": "no\\u202esey",
-                   "q5": "x"}
+        content = {"q1": "no\\u202esey", "q2": ["no\\u202esey", "other", 1], "q3": "no\\u202esey",
+                   "q\u202e4": "no\\u202esey", "q5": "x"}
         self.assertEqual(forms.answer({"action": "accept", "content": content}, asked).content,
-                         {"q1": hidden, "q2": [hidden, "other", 1], "q3": hidden, "q\u202e4": "no\\u202esey", "q5": "x"})
+                         {"q1": hidden, "q2": [hidden, "other", 1], "q3": hidden, "q\u202e4": "no\\u202esey",
+                          "q5": "x"})
 
     def test_odd_schemas_of_an_agent_do_no_harm(self):
-        for odd in ({"enum": 5}, {"items": 5}, {"items": {"enum": "ab"}}, {"oneOf": 5, "anyOf": [1, None]}, {"items": []}):
+        for odd in ({"enum": 5}, {"items": 5}, {"items": {"enum": "ab"}}, {"oneOf": 5, "anyOf": [1, None]},
+                    {"items": []}):
             with self.subTest(odd):
                 result = {"action": "accept", "content": {"q1": ["a"]}}
                 self.assertEqual(forms.answer(result, form(q1=odd)).content, {"q1": ["a"]})
-                self.assertEqual(forms.answer({"action": "accept", "content": {"q1": "a"}}, form(q1=odd)).content, {"q1": "a"})
+                self.assertEqual(forms.answer({"action": "accept", "content": {"q1": "a"}},
+                                              form(q1=odd)).content, {"q1": "a"})
 
-    def test_only_an_option_that_is_there_is_a_choice(self):
+    def test_only_a_known_option_is_a_choice(self):
         [dialog] = forms.dialogs("s", form(q1=CHOICE))
         for option, expected in CHOSEN:
             with self.subTest(option=option):
-                self.assertEqual(forms.chosen(dialog, {"outcome": {"outcome": "selected", "optionId": option}}), expected)
+                self.assertEqual(forms.chosen(dialog,
+                                              {"outcome": {"outcome": "selected", "optionId": option}}),
+                                 expected)
         for result in (None, {}, {"outcome": None}, {"outcome": {"outcome": "cancelled", "optionId": "0"}}):
             self.assertEqual(forms.chosen(dialog, result), FormAnswer(FORM_CANCELLED))
 
     def test_a_question_without_fixed_choices_makes_no_dialogs(self):
-        for told in ({"type": "string", "title": "Name?"}, {"type": "array", "items": {"enum": ["a"]}}, {"type": "number"}, {},
-                     {"type": "string", "enum": list(map(str, range(51)))}, {"type": "string", "oneOf": [{"pattern": "a"}]}):
+        for told in ({"type": "string", "title": "Name?"}, {"type": "array", "items": {"enum": ["a"]}},
+                     {"type": "number"}, {}, {"type": "string", "enum": list(map(str, range(51)))},
+                     {"type": "string", "oneOf": [{"pattern": "a"}]}):
             self.assertIsNone(forms.dialogs("s", form(q1=CHOICE, q2=told)))
             self.assertEqual(forms.ask("s", form(q1=told), False, None, None), FormAnswer(UNAVAILABLE))
 
@@ -87,9 +94,10 @@ class Forms(unittest.TestCase):
         [dialog] = forms.dialogs("s", form(colour=told))
         self.assertEqual([option["name"] for option in dialog.params["options"]], ["Red…", "b", "Decline"])
         self.assertEqual(dialog.params["toolCall"]["title"], "? colour")
-        self.assertEqual(forms.chosen(dialog, {"outcome": {"outcome": "selected", "optionId": "0"}}), FormAnswer(ACCEPTED, {"colour": "r"}))
+        self.assertEqual(forms.chosen(dialog, {"outcome": {"outcome": "selected", "optionId": "0"}}),
+                         FormAnswer(ACCEPTED, {"colour": "r"}))
 
-    def test_dialogs_are_asked_one_after_the_other_until_one_is_not_answered(self):
+    def test_dialogs_follow_one_another_until_one_is_declined(self):
         answers, asked = ["1", "0"], []
 
         def request(method, params, cancel):
@@ -99,5 +107,6 @@ class Forms(unittest.TestCase):
         self.assertEqual(forms.ask("s", form(q1=CHOICE, q2=CONFIRM), False, request, None),
                          FormAnswer(ACCEPTED, {"q1": "b", "q2": True}))
         answers, asked = ["decline"], []
-        self.assertEqual(forms.ask("s", form(q1=CHOICE, q2=CONFIRM), False, request, None), FormAnswer(DECLINED))
+        self.assertEqual(forms.ask("s", form(q1=CHOICE, q2=CONFIRM), False, request, None),
+                         FormAnswer(DECLINED))
         self.assertEqual(asked, ["? Which?"])

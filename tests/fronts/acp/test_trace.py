@@ -31,14 +31,17 @@ class Lines(unittest.TestCase):
                 self.assertEqual(traced(line), shown)
 
     def test_the_key_is_masked_wherever_it_stands(self):
-        self.assertEqual(traced(b'{"text":"it is hush-hush, yes"}', [None, "hush-hush", "it"]), '{"text":"it is [masked], yes"}')
+        self.assertEqual(traced(b'{"text":"it is hush-hush, yes"}', [None, "hush-hush", "it"]),
+                         '{"text":"it is [masked], yes"}')
 
-    def test_a_key_in_pieces_of_an_answer_is_masked(self):
+    def test_a_key_in_pieces_is_masked(self):
         path = support.scratch_folder() + "/trace"
         trace = open_trace(path, ["hush-hush"])
-        for kind, text in (("message", "it is hu"), ("message", "sh-"), ("message", "hush, yes"), ("thought", "hush-hu")):
-            trace(">", b'{"params":{"sessionId":"s","update":{"sessionUpdate":"agent_%s_chunk","content":{"type":"text","text":"%s"}}}}'
-                  % (kind.encode(), text.encode()))
+        line = ('{"params":{"sessionId":"s","update":'
+                '{"sessionUpdate":"agent_%s_chunk","content":{"type":"text","text":"%s"}}}}')
+        pieces = ("message", "it is hu"), ("message", "sh-"), ("message", "hush, yes"), ("thought", "hush-hu")
+        for piece in pieces:
+            trace(">", (line % piece).encode())
         trace("<", b'{"id":1}')
         with open(path, encoding="utf-8") as file:
             texts = re.findall('"text":"(.*?)"', file.read())
@@ -50,7 +53,8 @@ class Lines(unittest.TestCase):
 
     def test_nothing_secret_shows_however_deep_the_line_is(self):
         for depth in range(300, 1100, 50):  # where what can be read cannot be masked, and then cannot be read
-            self.assertNotIn("hush", traced(b'{"apiKey":"hush","a":' + b"[" * depth + b"]" * depth + b"}"), depth)
+            self.assertNotIn("hush", traced(b'{"apiKey":"hush","a":' + b"[" * depth + b"]" * depth + b"}"),
+                             depth)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ import json
 import unittest
 
 from mm.events import (
-    ALLOW, COMPLETED, FAILED, REJECT, Diff, Permission, Text, Thought, ToolEnded, ToolOutput, ToolPending, ToolStarted,
+    ALLOW, COMPLETED, FAILED, REJECT, Diff, Permission, Text, Thought, ToolEnded, ToolOutput, ToolPending,
+    ToolStarted,
 )
 from mm.json_text import encoded_size
 from mm.fronts.acp import updates
@@ -22,12 +23,15 @@ def text(content):
 
 # name: (event, update)
 SHAPES = {
-    "answer": (Text(" a\n"), {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": " a\n"}}),
-    "thought": (Thought("hm"), {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}}),
-    "a command": (BASH, {"sessionUpdate": "tool_call", "toolCallId": "call_1", "title": "bash: ls", "kind": "execute",
-                         "status": "pending", "rawInput": {"command": "ls"}}),
-    "a file": (EDIT, {"sessionUpdate": "tool_call", "toolCallId": "call_2", "title": "edit_file: a.py", "kind": "edit",
-                      "status": "pending", "rawInput": {"path": "a.py"}, "locations": [{"path": "/w/a.py"}]}),
+    "answer": (Text(" a\n"), {"sessionUpdate": "agent_message_chunk",
+                              "content": {"type": "text", "text": " a\n"}}),
+    "thought": (Thought("hm"), {"sessionUpdate": "agent_thought_chunk",
+                                "content": {"type": "text", "text": "hm"}}),
+    "a command": (BASH, {"sessionUpdate": "tool_call", "toolCallId": "call_1", "title": "bash: ls",
+                         "kind": "execute", "status": "pending", "rawInput": {"command": "ls"}}),
+    "a file": (EDIT, {"sessionUpdate": "tool_call", "toolCallId": "call_2", "title": "edit_file: a.py",
+                      "kind": "edit", "status": "pending", "rawInput": {"path": "a.py"},
+                      "locations": [{"path": "/w/a.py"}]}),
     "an unknown kind is execute": (
         BASH._replace(kind="odd"), {"sessionUpdate": "tool_call", "toolCallId": "call_1", "title": "bash: ls",
                                     "kind": "execute", "status": "pending", "rawInput": {"command": "ls"}}),
@@ -39,7 +43,9 @@ SHAPES = {
     "output is fenced, raw it is plain": (ToolEnded("call_1", COMPLETED, "# a", None, False), {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed",
         "content": [text("```\n# a\n```")], "rawOutput": {"output": "# a"}}),
-    "output that looks like a note is fenced": (ToolEnded("call_1", FAILED, "[![x](https://host.example/p.png)]", None, False), {
+    "output that looks like a note is fenced": (ToolEnded("call_1", FAILED,
+                                                          "[![x](https://host.example/p.png)]", None, False),
+                                                {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "failed",
         "content": [text("```\n[![x](https://host.example/p.png)]\n```")],
         "rawOutput": {"output": "[![x](https://host.example/p.png)]"}}),
@@ -54,14 +60,17 @@ SHAPES = {
         "content": [text("# a\nb")], "rawOutput": {"output": "# a\nb"}}),
     "prose loads nothing": (ToolEnded("call_1", COMPLETED, "![x](https://host.example/p.png)", None, True), {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed",
-        "content": [text("!\\[x](https://host.example/p.png)")], "rawOutput": {"output": "![x](https://host.example/p.png)"}}),
+        "content": [text("!\\[x](https://host.example/p.png)")],
+        "rawOutput": {"output": "![x](https://host.example/p.png)"}}),
     "a change is a diff": (ToolEnded("call_2", COMPLETED, "[edited]", Diff("/w/a.py", "a\n", "b\n"), False), {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_2", "status": "completed",
         "content": [{"type": "diff", "path": "/w/a.py", "oldText": "a\n", "newText": "b\n"}],
         "rawOutput": {"output": "[edited]"}}),
-    "a new file has no old text": (ToolEnded("call_2", COMPLETED, "[created]", Diff("/w/a.py", None, ""), False), {
+    "a new file has no old text": (ToolEnded("call_2", COMPLETED, "[created]", Diff("/w/a.py", None, ""),
+                                             False), {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_2", "status": "completed",
-        "content": [{"type": "diff", "path": "/w/a.py", "newText": ""}], "rawOutput": {"output": "[created]"}}),
+        "content": [{"type": "diff", "path": "/w/a.py", "newText": ""}],
+        "rawOutput": {"output": "[created]"}}),
 }
 
 
@@ -76,8 +85,10 @@ class WhatAPersonDecidesOn(unittest.TestCase):
         self.assertEqual(call["content"], [text("```\n%s\n```" % SEEN)])
         diff = Diff("/w/a\u202eb", HIDDEN, HIDDEN + "\n")
         call = updates.permission_request("s", Permission(EDIT, diff, None))["toolCall"]
-        self.assertEqual(call["content"], [{"type": "diff", "path": "/w/a\\u202eb", "oldText": SEEN, "newText": SEEN + "\n"}])
-        self.assertEqual(updates.update(ToolEnded("call_2", COMPLETED, "", diff, False))["content"], call["content"])
+        self.assertEqual(call["content"], [{"type": "diff", "path": "/w/a\\u202eb", "oldText": SEEN,
+                                            "newText": SEEN + "\n"}])
+        self.assertEqual(updates.update(ToolEnded("call_2", COMPLETED, "", diff, False))["content"],
+                         call["content"])
 
     def test_a_line_of_hidden_characters_stays_short(self):
         line = Diff("/w/a", "\U000e0041" * 50_000, "\x01" * 50_000)
@@ -103,7 +114,7 @@ class Shapes(unittest.TestCase):
 
 
 class Sizes(unittest.TestCase):
-    def test_no_line_is_longer_than_a_client_can_bear(self):
+    def test_no_line_is_too_long_for_clients(self):
         for filler in ("x", "\x01", "é", "漢", "🙂", "\n", '"'):
             huge = filler * 200_000
             change = Diff("/w/a", "a" + huge, "b" + huge[:-1])
@@ -120,7 +131,7 @@ class Sizes(unittest.TestCase):
                 with self.subTest(filler=filler, kind=line.get("sessionUpdate")):
                     self.assertLess(encoded_size(line) + 300, LINE_LIMIT)
 
-    def test_output_is_cut_in_the_middle_and_says_how_much_is_gone(self):
+    def test_output_is_cut_in_the_middle(self):
         text = "first\n" + "x" * 40_000 + "\nlast"
         shown = updates.update(ToolEnded("call_1", COMPLETED, text, None, False))["rawOutput"]["output"]
         self.assertLessEqual(len(shown), updates.OUTPUT_LIMIT)
@@ -129,7 +140,8 @@ class Sizes(unittest.TestCase):
 
     def test_the_whole_command_is_in_the_raw_input(self):
         command = "echo " + "a" * 12_000
-        self.assertEqual(updates.update(BASH._replace(arguments={"command": command}))["rawInput"]["command"], command)
+        self.assertEqual(updates.update(BASH._replace(arguments={"command": command}))["rawInput"]["command"],
+                         command)
 
     def test_pieces_lose_nothing(self):
         text = "漢字" * 9_000
@@ -171,7 +183,8 @@ class ChunkLines(unittest.TestCase):
                 "sessionId": "20260916-101530-4f2a9c1e", "update": updates.chunk(text)}})
 
     def test_half_a_character_does_not_break_the_line(self):
-        self.assertEqual(json.loads(updates.ChunkLine("s").encode("a\ud83d"))["params"]["update"], updates.chunk("a\ufffd"))
+        self.assertEqual(json.loads(updates.ChunkLine("s").encode("a\ud83d"))["params"]["update"],
+                         updates.chunk("a\ufffd"))
 
 
 if __name__ == "__main__":
