@@ -1,5 +1,6 @@
-"""`--ask`: one prompt to another agent, as `-p` is one to the model. Stdout carries the answer alone, what the agent does goes to
-stderr, and nobody is asked: permissions are answered as `yolo` says, forms with an error."""
+"""`--ask`: one prompt to another agent, as `-p` is one to the model. Stdout carries the answer alone, what
+the agent does goes to stderr, and nobody is asked: permissions are answered as `yolo` says, forms with an
+error."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def answer(config, name: str, question: str, folder: str, color: str) -> int:
     """
     prompt = with_stdin(question, sys.stdin)
     if not prompt.strip():
-        raise UserError("there is no question: give one behind the agent or on stdin", USAGE)
+        raise UserError("there is no question: give one after the agent or on stdin", USAGE)
     for warning in config.warnings:
         log.line("mm: " + warning)
     name, entry = _entry(config, name, folder)

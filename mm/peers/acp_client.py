@@ -1,7 +1,7 @@
-"""What an asked agent says, in the words of mm: its text, its tool calls, its permission requests and forms. Pure.
+"""What an asked agent says, as values: its text, its tool calls, its permission requests and forms. Pure.
 
-Agents differ: a permission request may name its call by the id alone, option ids are their own, a title may come late. So the
-calls are kept by id, and an option is chosen by its kind.
+Agents differ: a permission request may name its call by the id alone, option ids are their own, a title may
+come late. So the calls are kept by id, and an option is chosen by its kind.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ import re
 from mm.diff import capped
 from mm.json_text import encoded_size, is_deeper
 from mm.events import (
-    ACCEPTED, ALLOW, ALLOW_ALWAYS, DECLINED, NEVER, REJECT, UNAVAILABLE, Diff, Form, FormAnswer, Permission, ToolPending)
+    ACCEPTED, ALLOW, ALLOW_ALWAYS, DECLINED, NEVER, REJECT, UNAVAILABLE, Diff, Form, FormAnswer, Permission,
+    ToolPending)
 from mm.text import TITLE_LIMIT, one_line
 
-# Characters of an answer that are kept, the last ones; of an answer that the user is shown while it grows; of a form's message.
+# Characters of an answer that are kept, the last ones; of an answer that the user is shown while it grows; of
+# a form's message.
 TEXT_KEPT = 4_000_000
 TAIL = 2_000
 MESSAGE_LIMIT = 1_000
 # Tool calls of which something is kept; levels of a form, or of a call's arguments.
 CALLS_KEPT, LEVELS = 1_000, 20
-# Bytes of a form, as JSON; choices of a question; paths of a call and their characters: clients die of long lines.
+# Bytes of a form, as JSON; choices of a question; paths of a call and their characters: clients die of long
+# lines.
 FORM_BYTES = 32 * 1024
 MOST_CHOICES, MOST_PATHS, PATH_LENGTH = 50, 10, 1_000
 
@@ -43,7 +46,7 @@ class Words:
         self._message = None
 
     def say(self, piece: str, message=None) -> None:
-        """`message`: the id of the message that the text is a piece of, where the agent gives one."""
+        """`message`: the id of the message that the text is a piece of, if the agent gives one."""
         if message != self._message and self._parts[-1]:
             piece = "\n\n" + piece
         self._message = message
@@ -62,7 +65,7 @@ class Words:
         return "\n\n".join(filter(None, ("".join(part).strip() for part in self._parts)))
 
     def last(self) -> str:
-        """What was said behind the last tool call, or before it where nothing was."""
+        """What was said after the last tool call, or before it if nothing followed."""
         return next(filter(None, ("".join(part).strip() for part in reversed(self._parts))), "")
 
     def tail(self) -> str:
@@ -79,7 +82,7 @@ class Words:
 
 
 class ToolCalls:
-    """The asked agent's tool calls by id, with all that was told of each."""
+    """The asked agent's tool calls by id, with all that is known of each."""
 
     def __init__(self):
         self._known, self._forgotten = {}, 0
@@ -88,8 +91,10 @@ class ToolCalls:
     def __len__(self):
         return len(self._known) + self._forgotten
 
-    def told(self, update: dict):
-        """Takes a `tool_call` or `tool_call_update`; returns the call's title once it is more than planned, else None."""
+    def update(self, update: dict):
+        """Takes a `tool_call` or `tool_call_update`; returns the title if the call has just begun, else
+        None.
+        """
         identifier = text(update.get("toolCallId"))
         call = self._known.setdefault(identifier, {})
         call.update((name, value) for name, value in update.items() if value is not None)
@@ -126,16 +131,18 @@ def permission(agent: str, ref: str, tool: str, call: dict) -> Permission:
     """The asked agent's `call` as a permission of the running call `ref` of `tool`."""
     diffs, said = [], []
     for each in _list(call.get("content")):
-        if each.get("type") == "diff" and isinstance(each.get("path"), str) and isinstance(each.get("newText"), str):
+        if each.get("type") == "diff" and text(each.get("path")) and isinstance(each.get("newText"), str):
             old = each.get("oldText")
-            diffs.append(Diff(each["path"][:PATH_LENGTH], old if isinstance(old, str) else None, each["newText"]))
+            diffs.append(Diff(each["path"][:PATH_LENGTH], old if isinstance(old, str) else None,
+                              each["newText"]))
         elif each.get("type") == "content":
             said.append(_FENCED.sub(r"\2", text_of(each.get("content"))))
     arguments = call.get("rawInput")
     paths = [each["path"] for each in _list(call.get("locations")) if isinstance(each.get("path"), str)]
     paths = tuple(path[:PATH_LENGTH] for path in paths[:MOST_PATHS])
     pending = ToolPending(ref, tool, titled(agent, title_of(call)), text(call.get("kind")) or "other",
-                          arguments if isinstance(arguments, dict) and not is_deeper(arguments, LEVELS) else {}, paths)
+                          arguments if isinstance(arguments, dict) and not is_deeper(arguments, LEVELS)
+                          else {}, paths)
     if len(diffs) > 1:  # a dialog shows one
         said += map(_unified, diffs)
     return Permission(pending, diffs[0] if len(diffs) == 1 else None, "\n".join(said) or None)
@@ -149,7 +156,8 @@ def _unified(diff: Diff) -> str:
     import difflib
 
     diff = capped(diff)
-    lines = difflib.unified_diff((diff.old or "").splitlines(), diff.new.splitlines(), diff.path, diff.path, n=1, lineterm="")
+    lines = difflib.unified_diff((diff.old or "").splitlines(), diff.new.splitlines(), diff.path, diff.path,
+                                 n=1, lineterm="")
     return "\n".join(lines)
 
 
@@ -158,7 +166,7 @@ def options_of(params: dict) -> list:
 
 
 def chosen(options: list, answer: str) -> dict:
-    """The result of a permission request: the first option of the kind that the user's answer is, else none."""
+    """The result of a permission request: the first option of the kind of the user's answer, else none."""
     for kind in KINDS.get(answer, KINDS[REJECT]):
         for option in options:
             if option.get("kind") == kind:
@@ -171,14 +179,14 @@ def _selected(option: dict) -> dict:
 
 
 def question(agent: str, ref: str, call: dict, options: list):
-    """A permission request that is a question, for it can be answered by more than one kind of yes; None where it is not."""
+    """The form of a permission request that has several ways to say yes, and so is a question; else None."""
     answers = [option for option in options if option.get("kind") == "allow_once"]
     names = list(map(_option_name, answers))
     if len(set(names)) < 2:
         return None
     title = titled(agent, title_of(call))
-    told = {"type": "string", "title": title, "enum": list(dict.fromkeys(names))[:MOST_CHOICES]}
-    return Form(ref, title, {"type": "object", "properties": {CHOICE: told}, "required": [CHOICE]})
+    choice = {"type": "string", "title": title, "enum": list(dict.fromkeys(names))[:MOST_CHOICES]}
+    return Form(ref, title, {"type": "object", "properties": {CHOICE: choice}, "required": [CHOICE]})
 
 
 def _option_name(option: dict) -> str:
@@ -195,7 +203,7 @@ def answered(options: list, answer: FormAnswer) -> dict:
 
 
 def form(agent: str, ref: str, params: dict):
-    """The form of an `elicitation/create`, None where it is none that can be shown."""
+    """The form of an `elicitation/create`, None if it cannot be shown."""
     schema, message = params.get("requestedSchema"), params.get("message")
     if params.get("mode", "form") != "form" or not isinstance(schema, dict) or not isinstance(message, str):
         return None
@@ -204,25 +212,28 @@ def form(agent: str, ref: str, params: dict):
         return None
     if is_deeper(schema, LEVELS) or encoded_size(schema) > FORM_BYTES:
         return None
-    # Where a client has no forms, each question is a dialog of its own: it must say who asks, too.
-    questions = {name: dict(told, title=titled(agent, text(told.get("title")) or name)) for name, told in properties.items()}
+    # If a client has no forms, each question is a dialog of its own: it must say who asks, too.
+    questions = {name: dict(schema, title=titled(agent, text(schema.get("title")) or name))
+                 for name, schema in properties.items()}
     return Form(ref, "%s: %s" % (agent, one_line(message, MESSAGE_LIMIT)), dict(schema, properties=questions))
 
 
-def _is_question(told) -> bool:
+def _is_question(schema) -> bool:
     """Whether a property of a form is what a front end may rely on."""
-    if not isinstance(told, dict) or not isinstance(told.get("title") or "", str):
+    if not isinstance(schema, dict) or not isinstance(schema.get("title") or "", str):
         return False
-    choices, options = told.get("enum") or [], told.get("oneOf") or []
+    choices, options = schema.get("enum") or [], schema.get("oneOf") or []
     return (isinstance(choices, list) and all(isinstance(choice, str) for choice in choices)
             and isinstance(options, list) and all(isinstance(option, dict) for option in options))
 
 
 def filled_in(answer: FormAnswer):
-    """The result of an `elicitation/create`, None where nobody could be asked."""
+    """The result of an `elicitation/create`, None if nobody could be asked."""
     if answer.action == UNAVAILABLE:
         return None
-    return {"action": ACCEPTED, "content": answer.content} if answer.action == ACCEPTED else {"action": answer.action}
+    if answer.action == ACCEPTED:
+        return {"action": ACCEPTED, "content": answer.content}
+    return {"action": answer.action}
 
 
 def reason(error) -> str:
@@ -230,18 +241,24 @@ def reason(error) -> str:
     said = error.message.strip()
     data = error.data
     if isinstance(data, dict):
-        data = next((data[name] for name in ("details", "error", "message", "reason") if isinstance(data.get(name), str)), None)
-    if isinstance(data, str) and data.strip() and data.strip() not in said:
-        said += ": " + data.strip()
+        said_in = ("details", "error", "message", "reason")
+        data = next(filter(None, (text(data.get(name)) for name in said_in)), "")
+    more = text(data).strip()
+    if more and more not in said:
+        said += ": " + more
     return one_line(said, 500)
 
 
 def tokens(result: dict):
-    """What the answer took, None where the agent did not count."""
+    """How many tokens the answer took, None if the agent did not count."""
     usage = result.get("usage")
-    counts = [usage.get(name) for name in ("totalTokens", "inputTokens", "outputTokens")] if isinstance(usage, dict) else []
-    counts = [count if isinstance(count, int) and 0 < count < 10 ** 12 else 0 for count in counts]
-    return counts[0] or sum(counts) if any(counts) else None
+    usage = usage if isinstance(usage, dict) else {}
+    total, *parts = (usage.get(name) for name in ("totalTokens", "inputTokens", "outputTokens"))
+    return _count(total) or sum(map(_count, parts)) or None
+
+
+def _count(value) -> int:
+    return value if isinstance(value, int) and 0 < value < 10 ** 12 else 0
 
 
 def text(value) -> str:

@@ -1,10 +1,11 @@
-"""Asking another ACP agent: mm is the client here. One program a question, so that no state of an earlier one is left.
+"""Asking another ACP agent, as its client. Each question starts a program of its own, without earlier state.
 
-    ask     starts it, initialize, session/new, session/prompt -> an Answer, or AgentFailed with the reason in one line
+    ask     starts the program: initialize, session/new, session/prompt -> an Answer, or AgentFailed
 
-Threads of a question, beside those of the program (program.py). The caller waits for the end or the cancel. The *talk* sends the
-requests and waits for their answers, with the time limits; it goes on for a moment after a cancel, so that the agent can end
-in order. A dialog with the user has a thread of its own. All but the caller's are daemons and end with the program.
+Threads of a question, beside those of the program (program.py). The caller waits for the end or the cancel.
+The *talk* sends the requests and waits for their answers, with the time limits; it goes on for a moment after
+a cancel, so that the agent can end in order. A dialog with the user has a thread of its own. All but the
+caller's are daemons and end with the program.
 """
 
 from __future__ import annotations
@@ -18,19 +19,21 @@ from mm import __version__, log
 from mm.cancel import Cancel, Cancelled
 from mm.events import ALLOW
 from mm.peers import acp_client
-from mm.peers.program import Program
+from mm.peers.program import Program, shown
 from mm.secrecy import without_own
 from mm.text import clean_terminal, one_line
-from mm.wire.peer import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Closed, RemoteError, RpcError, TimedOut
+from mm.wire.peer import (INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Closed, RemoteError, RpcError,
+                          TimedOut)
 
 PROTOCOL_VERSION = 1
 # No files and no terminals of the client's: an asked agent has its own.
-CAPABILITIES = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False, "elicitation": {"form": {}}}
+CAPABILITIES = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False,
+                "elicitation": {"form": {}}}
 DEPTH, TRACE = "MM_AGENT_DEPTH", "MM_TRACE"
 AUTH_REQUIRED = -32000
 
-# Seconds: for the answer to `initialize`; that a cancelled agent gets to answer. Then the caller goes on, and the program is
-# closed: the end of its stdin, two seconds later TERM, and KILL five after the cancel.
+# Seconds: for the answer to `initialize`; for the answer to a cancelled prompt. Then the caller goes on, and
+# the program is closed: the end of its stdin, two seconds later TERM, and KILL five seconds after the cancel.
 INITIALIZE_LIMIT, CANCEL_LIMIT = 30, 1
 PROGRESS_INTERVAL = 0.25  # seconds between two looks at a growing answer
 MOST_DIALOGS = 20
@@ -48,13 +51,14 @@ BUG = "a bug in mm, its traceback is in the log"
 NOBODY = "nobody can be asked here"
 NO_FORM = "Invalid params: a form with a message and the schema of one flat object is expected"
 
-# What an agent said: all of it, and what followed its last tool call; why it stopped, the number of its tool calls, and its tokens,
-# None where it did not count.
+# What an agent said: all of it, and what followed its last tool call; why it stopped, the number of its tool
+# calls, and its tokens,
+# None if it did not count.
 Answer = namedtuple("Answer", "text last stop_reason calls tokens")
 
-# Who asks: `front` is asked what the agent asks, for the running call `ref` of `tool`; `yolo` answers permissions without it.
-# `seen(title, tail)` is told what the agent does: a tool call's title, else None, and what was said last, None while a dialog is
-# open; on the reader.
+# Who asks: `front` is asked what the agent asks, for the running call `ref` of `tool`; `yolo` answers
+# permissions without it. `seen(title, tail)` is called with what the agent does: a tool call's title, else
+# None, and what was said last, None while a dialog is open; on the reader.
 Asker = namedtuple("Asker", "front ref tool yolo seen")
 
 
@@ -73,14 +77,16 @@ def depth(environ) -> int:
 
 
 def too_deep(config, environ):
-    """The reason why this mm may ask no other agent, None where it may."""
+    """The reason why this mm may not ask other agents, None if it may."""
     return TOO_DEEP % config.ask_agent_max_depth if depth(environ) >= config.ask_agent_max_depth else None
 
 
 def ask(name: str, entry, prompt: str, cwd: str, asker: Asker, config, environ, cancel: Cancel) -> Answer:
-    """Asks the agent `name` (`entry` is an entries.Agent) in the folder `cwd`. Raises AgentFailed and Cancelled.
+    """Asks the agent `name` (`entry` is an entries.Agent) in the folder `cwd`. Raises AgentFailed and
+    Cancelled.
 
-    After a cancel the agent is told, and ended with all that it started where that does not help.
+    After a cancel the agent gets `session/cancel`; if that does not help, it is ended with all that it
+    started.
     """
     cancel.check()
     problem = too_deep(config, environ)
@@ -97,10 +103,6 @@ def ask(name: str, entry, prompt: str, cwd: str, asker: Asker, config, environ, 
     return talk.hold(prompt)
 
 
-def _version(given) -> str:
-    return one_line(str(given), 40) if isinstance(given, (str, float)) or isinstance(given, int) and abs(given) < 10**6 else "nothing"
-
-
 class _Talk:
     """A started agent and the conversation with it."""
 
@@ -114,7 +116,8 @@ class _Talk:
         try:
             self._program = Program("agent " + name, entry.argv, cwd, variables, self._serve, self._notified)
         except (OSError, ValueError) as error:
-            named, why = getattr(error, "filename", None) or entry.argv[0], getattr(error, "strerror", None) or error
+            named = getattr(error, "filename", None) or entry.argv[0]
+            why = getattr(error, "strerror", None) or error
             raise AgentFailed(NO_START % (name, named, why)) from None
         self._peer = self._program.peer
 
@@ -141,16 +144,9 @@ class _Talk:
     def _call_off(self, talk: threading.Thread) -> None:
         """Ends the cancelled talk in order, and then the program."""
         if self._session:
-            self._thread(self._say_cancel)
+            self._peer.post("session/cancel", {"sessionId": self._session})
             talk.join(CANCEL_LIMIT)
         self._program.close()
-
-    def _say_cancel(self) -> None:
-        """On a thread of its own, because an agent that reads nothing may keep it waiting until it is ended."""
-        try:
-            self._peer.notify("session/cancel", {"sessionId": self._session})
-        except Closed:
-            pass  # it is gone already
 
     # The talk
 
@@ -167,19 +163,23 @@ class _Talk:
         over.set()
 
     def _converse(self, prompt: str) -> Answer:
-        hello = self._request("initialize", min(INITIALIZE_LIMIT, self._idle_limit), protocolVersion=PROTOCOL_VERSION,
-                              clientCapabilities=CAPABILITIES, clientInfo={"name": "mm", "version": "v" + __version__})
+        hello = self._request("initialize", min(INITIALIZE_LIMIT, self._idle_limit),
+                              protocolVersion=PROTOCOL_VERSION, clientCapabilities=CAPABILITIES,
+                              clientInfo={"name": "mm", "version": "v" + __version__})
         if hello.get("protocolVersion") != PROTOCOL_VERSION:
-            raise AgentFailed(OTHER_VERSION % (self._name, _version(hello.get("protocolVersion")), PROTOCOL_VERSION))
-        session = self._request("session/new", self._idle_limit, cwd=self._cwd, mcpServers=[]).get("sessionId")
+            raise AgentFailed(OTHER_VERSION % (self._name, shown(hello.get("protocolVersion")),
+                                               PROTOCOL_VERSION))
+        session = self._request("session/new", self._idle_limit, cwd=self._cwd,
+                                mcpServers=[]).get("sessionId")
         if not isinstance(session, str):
             raise AgentFailed(NO_SESSION % self._name)
         self._session = session
         self._cancel.check()
-        result = self._request("session/prompt", self._idle_limit, sessionId=session, prompt=[{"type": "text", "text": prompt}])
+        result = self._request("session/prompt", self._idle_limit, sessionId=session,
+                               prompt=[{"type": "text", "text": prompt}])
         stop_reason = one_line(acp_client.text(result.get("stopReason")) or "no stop reason")
-        return Answer(clean_terminal(self._words.all()), clean_terminal(self._words.last()), stop_reason, len(self._calls),
-                      acp_client.tokens(result))
+        return Answer(clean_terminal(self._words.all()), clean_terminal(self._words.last()), stop_reason,
+                      len(self._calls), acp_client.tokens(result))
 
     def _request(self, method: str, limit: float, **params) -> dict:
         """The result of a request, an object. Raises AgentFailed."""
@@ -193,8 +193,9 @@ class _Talk:
                 raise AgentFailed(SIGN_IN % (self._name, " ".join(self._argv))) from None
             raise AgentFailed(REFUSED % (self._name, method, acp_client.reason(error))) from None
         except TimedOut:
-            silent = SILENT % (self._name, limit) if self._session else NO_ANSWER % (self._name, method, limit)
-            raise AgentFailed(silent) from None
+            if self._session:
+                raise AgentFailed(SILENT % (self._name, limit)) from None
+            raise AgentFailed(NO_ANSWER % (self._name, method, limit)) from None
         return result if isinstance(result, dict) else {}
 
     def _ended(self) -> AgentFailed:
@@ -211,7 +212,8 @@ class _Talk:
 
     def _notified(self, method: str, params: dict) -> None:
         update = params.get("update")
-        if method != "session/update" or not isinstance(update, dict) or params.get("sessionId") not in (self._session, None):
+        is_ours = method == "session/update" and params.get("sessionId") in (self._session, None)
+        if not is_ours or not isinstance(update, dict):
             return
         self._heard = time.monotonic()
         kind, title = update.get("sessionUpdate"), None
@@ -220,7 +222,7 @@ class _Talk:
         elif kind in ("tool_call", "tool_call_update"):
             if kind == "tool_call":
                 self._words.call()
-            title = self._calls.told(update)
+            title = self._calls.update(update)
         else:
             return
         if title or self._heard - self._looked >= PROGRESS_INTERVAL:
@@ -236,7 +238,11 @@ class _Talk:
             form = acp_client.form(self._name, self._asker.ref, request.params)
             if form is None:
                 raise RpcError(INVALID_PARAMS, NO_FORM)
-            self._ask_user(request, lambda cancel: acp_client.filled_in(self._asker.front.fill_in(form, cancel)), acp_client.FORM_CANCELLED)
+
+            def fill_in(cancel):
+                return acp_client.filled_in(self._asker.front.fill_in(form, cancel))
+
+            self._ask_user(request, fill_in, acp_client.FORM_CANCELLED)
         else:
             raise RpcError(METHOD_NOT_FOUND, "Method not found: %s" % request.method)
 
@@ -256,7 +262,9 @@ class _Talk:
         self._ask_user(request, put, acp_client.CANCELLED)
 
     def _ask_user(self, request, put, cancelled: dict) -> None:
-        """Answers `request` with what `put(cancel)` makes of the user's answer, on a thread of its own, one after the other."""
+        """Answers `request` with what `put(cancel)` makes of the user's answer, on a thread of its own, one
+        after the other.
+        """
         with self._counting:
             if self._dialogs == MOST_DIALOGS:
                 raise RpcError(INTERNAL_ERROR, "too many questions at a time")

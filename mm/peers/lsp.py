@@ -1,9 +1,11 @@
-"""A language server, as mm is its client: https://microsoft.github.io/language-server-protocol. Started, asked, ended.
+"""A language server, as mm is its client: https://microsoft.github.io/language-server-protocol. Started,
+asked, ended.
 
-Threads: those of its Program. The reader answers the server's own requests from memory and keeps what the server publishes; `news`
-guards that, and is notified of every notification. The caller's thread asks and waits; a session makes one call at a time. Every
-wait ends with its Cancel, with a time limit or with the connection. The peer's writer does all writing, because a server that does
-not read would hold up whoever writes.
+Threads: those of its Program. The reader answers the server's own requests from memory and keeps what the
+server publishes; `news` guards that, and is notified of every notification. The caller's thread asks and
+waits; a session makes one call at a time. Every wait ends with its Cancel, with a time limit or with the
+connection. The peer's writer does all writing, because a server that does not read would hold up whoever
+writes.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import time
 
 from mm.cancel import Cancel, Cancelled, Deadline
 from mm.peers.lsp_files import OpenFiles
-from mm.peers.program import Program
+from mm.peers.program import Program, shown
 from mm.secrecy import without_own
 from mm.text import one_line
 from mm.wire.framing import HEADERS
@@ -24,7 +26,8 @@ from mm.wire.peer import METHOD_NOT_FOUND, Closed, RemoteError, TimedOut
 LIMIT, FIRST_LIMIT, SHUTDOWN = 20, 60, 2
 # Seconds that a server which has just started gets to say that it is indexing; to have done with it.
 SETTLE, INDEXING_LIMIT = 0.5, 20
-# Work in progress of which nothing was heard for so many seconds is over: there are servers that never say so. So much of it is kept.
+# Work in progress of which nothing was heard for so many seconds is over: there are servers that never say
+# so. So much of it is kept.
 SILENT, WORKS = 60, 1000
 # What the protocol calls "content modified": so many tries in all, after so many seconds each.
 CONTENT_MODIFIED, TRIES, PAUSE = -32801, 3, 0.2
@@ -35,8 +38,8 @@ NO_ANSWER = "%s did not answer in %g s"
 INDEXING = "%s is still indexing, try again"
 REFUSED = "%s: %s"
 
-_NOTHING_TO_SAY = ("client/registerCapability", "client/unregisterCapability", "window/workDoneProgress/create",
-                   "window/showMessageRequest")
+_NOTHING_TO_SAY = ("client/registerCapability", "client/unregisterCapability",
+                   "window/workDoneProgress/create", "window/showMessageRequest")
 
 _CAPABILITIES = {
     "general": {"positionEncodings": ["utf-32", "utf-16"]},
@@ -67,8 +70,9 @@ class Refused(ServerError):
 
 
 class LanguageServer:
-    """The server for the project in the folder `root`, whose URI is `uri`. `name` is what messages call it; `options` go with
-    `initialize`. start() once; `files` are what it is shown, `capabilities` and `encoding` what it said of itself."""
+    """The server for the project in the folder `root`, whose URI is `uri`. `name` is what messages call it;
+    `options` go with `initialize`. start() once; `files` are what it is shown, `capabilities` and `encoding`
+    what it said of itself."""
 
     def __init__(self, name: str, argv, root: str, uri: str, environ: dict, options=None):
         self.name = name
@@ -85,10 +89,12 @@ class LanguageServer:
     # Its life
 
     def start(self, cancel: Cancel) -> None:
-        """Starts the program and shakes hands. Raises ServerError, after which it is of no use, and Cancelled."""
+        """Starts the program and shakes hands. Raises ServerError, after which it is of no use, and
+        Cancelled.
+        """
         try:
-            self._program = Program("lsp " + self.name, self._argv, self._root, without_own(self._environ), self._serve,
-                                    self._notified, HEADERS)
+            self._program = Program("lsp " + self.name, self._argv, self._root, without_own(self._environ),
+                                    self._serve, self._notified, HEADERS)
         except (OSError, ValueError) as error:
             raise ServerError(NOT_STARTED % (self.name, getattr(error, "strerror", None) or error)) from None
         self._program.peer.on_close(self._wake)
@@ -109,8 +115,9 @@ class LanguageServer:
         self._started_at = time.monotonic()
 
     def _introduction(self) -> dict:
-        return {"processId": os.getpid(), "clientInfo": {"name": "mm"}, "rootPath": self._root, "rootUri": self._folder["uri"],
-                "workspaceFolders": [self._folder], "capabilities": _CAPABILITIES, "initializationOptions": self._options}
+        return {"processId": os.getpid(), "clientInfo": {"name": "mm"}, "rootPath": self._root,
+                "rootUri": self._folder["uri"], "workspaceFolders": [self._folder],
+                "capabilities": _CAPABILITIES, "initializationOptions": self._options}
 
     @property
     def alive(self) -> bool:
@@ -139,7 +146,7 @@ class LanguageServer:
     # Talking
 
     def ask(self, method: str, params, cancel: Cancel):
-        """The result. Raises ServerError, Refused where the server says no, and Cancelled."""
+        """The result. Raises ServerError (Refused if the server says no) and Cancelled."""
         for attempt in range(TRIES):
             limit = LIMIT if self._asked else FIRST_LIMIT
             self._asked = True
@@ -168,10 +175,11 @@ class LanguageServer:
         self._program.peer.post(method, params)
 
     def settle(self, cancel: Cancel) -> bool:
-        """Waits until it has no work in progress, INDEXING_LIMIT seconds at most; returns whether it has none.
+        """Waits until it has no work in progress, INDEXING_LIMIT seconds at most; returns whether it has
+        none.
 
-        What is asked about a whole project while it is read is answered in part. One that has just started is given a moment
-        to say that it reads. Then waits until it has read what it was told.
+        What is asked about a whole project while it is read is answered in part. One that has just started is
+        given a moment to say that it reads. Then waits until it has read what it was sent.
         """
         begin, deadline = self._started_at + SETTLE, time.monotonic() + INDEXING_LIMIT
         with cancel.on_cancel(self._wake), self.news:
@@ -187,7 +195,9 @@ class LanguageServer:
             return self._busy_until() <= time.monotonic()
 
     def _busy_until(self):
-        """When its work in progress will be taken to be over if nothing is heard of it; the caller holds `news`."""
+        """When its work in progress will be taken to be over if nothing is heard of it; the caller holds
+        `news`.
+        """
         return max(self._indexing.values(), default=-SILENT) + SILENT
 
     def _wake(self):
@@ -211,10 +221,12 @@ class LanguageServer:
     def _notified(self, method, params) -> None:
         with self.news:
             if method == "textDocument/publishDiagnostics":
-                self.files.published(params.get("uri"), params.get("version"), as_list(params.get("diagnostics")))
+                self.files.published(params.get("uri"), params.get("version"),
+                                     as_list(params.get("diagnostics")))
             elif method == "$/progress":
-                kind, token = as_dict(params.get("value")).get("kind"), str(params.get("token"))
-                if kind == "begin" and len(self._indexing) < WORKS or kind == "report" and token in self._indexing:
+                kind, token = as_dict(params.get("value")).get("kind"), shown(params.get("token"))
+                begins = kind == "begin" and len(self._indexing) < WORKS
+                if begins or kind == "report" and token in self._indexing:
                     self._indexing[token] = time.monotonic()
                 elif kind == "end":
                     self._indexing.pop(token, None)

@@ -1,8 +1,8 @@
 """The files that a language server is shown, and what it finds wrong with them.
 
-A server must never speak of an old text: before it is asked anything, the caller shows it every open file as it is on disk. What
-it has published about a file is forgotten *before* the file's change is sent. Only what comes after that counts, and where the server
-names versions, only what is about the version that was sent.
+A server must never speak of an old text: before it is asked anything, the caller shows it every open file as
+it is on disk. What it has published about a file is forgotten *before* the file's change is sent. Only what
+comes after that counts, and if the server names versions, only what is about the version that was sent.
 
 published() runs on the reader, all else on the caller's thread; the server's `news` guards what both touch.
 """
@@ -17,21 +17,22 @@ from mm.peers import uris
 
 # At most so many files are open at a time.
 OPEN_FILES = 50
-# Seconds for the diagnostics of a file; for the first ones of a server; for a server to read what it was told; for what it says
-# when a file is closed.
+# Seconds for the diagnostics of a file; for the first ones of a server; for a server to read what it was
+# sent; for what it says when a file is closed.
 PATIENCE, FIRST_PATIENCE, READING, CLOSING = 5, 20, 2, 0.5
-# Seconds without news after which diagnostics are complete: where there are some; where there are none, which is also what some
-# servers say before they have looked.
+# Seconds without news after which diagnostics are complete: if there are some; if there are none, which
+# is also what some servers say before they have looked.
 QUIET, QUIET_EMPTY = 0.3, 1.0
 
-# What happened to a file on disk, as the protocol numbers it; and that a server was shown it for the first time.
+# What happened to a file on disk, as the protocol numbers it; and that a server was shown it for the first
+# time.
 CREATED, CHANGED, DELETED = 1, 2, 3
 OPENED = "opened"
 
 
 class _File:
-    """An open file as the server knows it. `found` is the last list that was published about this text, or None, at `when`;
-    `known` the last one about any text of the file."""
+    """An open file as the server knows it. `found` is the last list that was published about this text, or
+    None, at `when`; `known` the last one about any text of the file."""
 
     __slots__ = ("language", "text", "version", "found", "when", "known")
 
@@ -41,15 +42,18 @@ class _File:
 
 
 class OpenFiles:
-    """The open files of a server (lsp.LanguageServer), by their URIs as uris.to_uri() makes them. All may raise its ServerError, and Cancelled."""
+    """The open files of a server (lsp.LanguageServer), by their URIs as uris.to_uri() makes them. All may
+    raise its ServerError, and Cancelled.
+    """
 
     def __init__(self, server):
         self._server = server
         self._files = OrderedDict()  # the most recently used last
-        self._versions = 0  # the last one given: they never begin anew, so that no two texts of a file share one
+        # the last one given: they never begin anew, so that no two texts of a file share one
+        self._versions = 0
         self._names_versions = False
         self._patience = FIRST_PATIENCE
-        self._unread = set()  # URIs of files whose text was told and of which nothing was heard since
+        self._unread = set()  # URIs of files whose text was sent and of which nothing was heard since
         self._heard = None  # the path of the file of which something was published last
 
     def __iter__(self):
@@ -64,7 +68,9 @@ class OpenFiles:
         return self._files[uri].version if uri in self._files else None
 
     def show(self, uri: str, language: str, text: str):
-        """The file has this text: opens it or tells the change. Returns OPENED, CHANGED or, where nothing was to be told, None."""
+        """The file has this text: opens it or sends the change. Returns OPENED, CHANGED, or None if the
+        server knows the text.
+        """
         file = self._files.get(uri)
         if file is None:
             self._open(uri, language, text)
@@ -92,22 +98,23 @@ class OpenFiles:
 
     def changed_on_disk(self, changes) -> None:
         """`changes`: pairs of a URI and CREATED, CHANGED or DELETED."""
-        told = [{"uri": uri, "type": kind} for uri, kind in changes]
-        self._server.tell("workspace/didChangeWatchedFiles", {"changes": told})
+        reported = [{"uri": uri, "type": kind} for uri, kind in changes]
+        self._server.tell("workspace/didChangeWatchedFiles", {"changes": reported})
 
-    def diagnostics(self, uri: str, told, cancel: Cancel):
-        """(found, is_new): the list of what the server finds wrong with the file. Not `is_new`: it reports nothing in time, and this
-        is what it reported before, None if it never did.
+    def diagnostics(self, uri: str, shown, cancel: Cancel):
+        """(found, is_new): the list of what the server finds wrong with the file. Not `is_new`: it reports
+        nothing in time, and this is what it reported before, None if it never did.
 
-        `told` is what show() has just returned for it. What was published before may be old though the text is not: other files
-        have changed since, perhaps. So the server is made to look again, in the one way that all heed: the file is closed and
-        opened. They ignore the same text (clangd), or say nothing when the list stays the same (typescript-language-server).
+        `shown` is what show() has just returned for it. What was published before may be old though the text
+        is not: other files have changed since, perhaps. So the server is made to look again, in the one way
+        that all heed: the file is closed and opened. They ignore the same text (clangd), or say nothing when
+        the list stays the same (typescript-language-server).
         """
         if self._server.capabilities.get("diagnosticProvider"):
             report = self._server.ask("textDocument/diagnostic", {"textDocument": {"uri": uri}}, cancel)
             found = report.get("items") if isinstance(report, dict) else None
             return (found if isinstance(found, list) else []), True
-        if told is None or (told == CHANGED and not self._names_versions):
+        if shown is None or (shown == CHANGED and not self._names_versions):
             self._open_again(uri, cancel)
         file = self._files[uri]
         self._wait(lambda: self._quiet_at(file), self._patience, cancel)
@@ -117,9 +124,11 @@ class OpenFiles:
         return file.found, True
 
     def catch_up(self, cancel: Cancel) -> bool:
-        """Waits until the server has read what it was told, as far as that can be seen; returns whether there was anything.
+        """Waits until the server has read what it was sent, as far as that can be seen; returns whether there
+        was anything.
 
-        Some (clangd) answer from what they knew before. They have read a text when they publish what they find wrong with it.
+        Some (clangd) answer from what they knew before. They have read a text when they publish what they
+        find wrong with it.
         """
         unread, self._unread = self._unread, set()
         if not unread or not self._names_versions:
@@ -161,7 +170,8 @@ class OpenFiles:
         file = self._files[uri]
         self._heard = None
         self.forget(uri)
-        if not self._names_versions:  # what it says of the closing must not be taken for what it says of the opening
+        # what it says of the closing must not be taken for what it says of the opening
+        if not self._names_versions:
             path = uris.to_path(uri)
             self._wait(lambda: 0 if self._heard == path else None, CLOSING, cancel)
         self._open(uri, file.language, file.text, file.known)

@@ -1,11 +1,12 @@
 """An MCP server over stdio, as its client: https://modelcontextprotocol.io. What it offers, and calls of it.
 
-There are two ways of talking. The revisions up to 2025-11-25 begin with a handshake; the one of 2026-07-28 has none, and every request
-says in its `_meta` what a handshake would have said. Servers know one or both: the handshake is tried first, and a server that refuses
-it is talked to in the other way.
+There are two ways of talking. The revisions up to 2025-11-25 begin with a handshake; the one of 2026-07-28
+has none, and every request says in its `_meta` what a handshake would have said. Servers know one or both:
+the handshake is tried first, and a server that refuses it is talked to in the other way.
 
-Threads: one while the server starts or is asked for its tools again, so that only the first turn waits for that, and only for a
-moment; beyond that those of its Program. Any number of calls may run at a time, of several sessions.
+Threads: one while the server starts or is asked for its tools again, so that only the first turn waits for
+that, and only for a moment; beyond that those of its Program. Any number of calls may run at a time, of
+several sessions.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections import namedtuple
 import mm
 from mm import log
 from mm.cancel import Cancel, Cancelled, Deadline
-from mm.peers.program import Program
+from mm.peers.program import Program, shown
 from mm.text import one_line
 from mm.wire.framing import Framing, LineFramer, encode_line
 from mm.wire.peer import METHOD_NOT_FOUND, Closed, RemoteError, RpcError, TimedOut
@@ -28,12 +29,15 @@ REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 STATELESS = "2026-07-28"
 CLIENT = {"name": "mm", "version": mm.__version__}
 
-# What a server is doing. It was never started; it starts; it takes calls; it takes calls while it is asked for its tools again;
-# it has ended or did not start, and starts again with the next call; it has failed too often; nobody uses it any more.
-NEW, STARTING, READY, LISTING, ENDED, OFF, CLOSED = "new", "starting", "ready", "listing", "ended", "off", "closed"
+# What a server is doing. It was never started; it starts; it takes calls; it takes calls while it is asked
+# for its tools again; it has ended or did not start, and starts again with the next call; it has failed too
+# often; nobody uses it any more.
+NEW, STARTING, READY, LISTING = "new", "starting", "ready", "listing"
+ENDED, OFF, CLOSED = "ended", "off", "closed"
 
-# Seconds: for a start with everything that belongs to it; for a call in all, whatever its progress; between two looks at a running
-# call's progress; after which a start has worked, and earlier failures no longer count.
+# Seconds: for a start with everything that belongs to it; for a call in all, whatever its progress; between
+# two looks at a running call's progress; after which a start has worked, and earlier failures no longer
+# count.
 START, TOTAL, LIVE, STEADY = 20, 600, 0.25, 60
 # Pages of a list of tools, and tools in all; failures in a row.
 PAGES, TOOLS, FAILURES = 20, 1000, 3
@@ -85,8 +89,8 @@ LINES = Framing(BatchFramer, encode_line)
 class CallLimit:
     """How long a call may still take: `idle` seconds since the last word of it, and `total` in all."""
 
-    def __init__(self, idle, told, total=TOTAL, clock=time.monotonic):
-        self._idle, self._total, self._told, self._clock = idle, max(total, idle), told, clock
+    def __init__(self, idle, progress, total=TOTAL, clock=time.monotonic):
+        self._idle, self._total, self._progress, self._clock = idle, max(total, idle), progress, clock
         self._begin = self._heard = clock()
         self._news = None
 
@@ -98,7 +102,7 @@ class CallLimit:
         """For Peer.request(); passes the news on, too, on the thread that waits."""
         news, self._news = self._news, None
         if news:
-            self._told(news)
+            self._progress(news)
         now = self._clock()
         return min(self._heard + self._idle - now, self._begin + self._total - now, LIVE)
 
@@ -110,16 +114,19 @@ class CallLimit:
 
 
 class McpServer:
-    """One configured server (`entry` is an entries.McpServer). `offers` is None until it has listed its tools; `problem` is why
-    it does not run, or None. A start may take `seconds`; `clock` decides whether a start has worked."""
+    """One configured server (`entry` is an entries.McpServer). `offers` is None until it has listed its
+    tools; `problem` is why it does not run, or None. A start may take `seconds`; `clock` decides whether a
+    start has worked."""
 
-    def __init__(self, name: str, entry, cwd: str, environ: dict, seconds: float = START, clock=time.monotonic):
+    def __init__(self, name: str, entry, cwd: str, environ: dict, seconds: float = START,
+                 clock=time.monotonic):
         self.name, self.entry = name, entry
         self.state, self.offers, self.problem = NEW, None, None
         self._cwd, self._environ, self._seconds, self._clock = cwd, dict(environ, **entry.env), seconds, clock
         self._life = Cancel()
         self._lock = threading.Lock()
-        self._busy, self._waiting = False, []  # whether its thread runs, and the events of those who wait for the end of it
+        # whether its thread runs, and the events of those who wait for the end of it
+        self._busy, self._waiting = False, []
         self._program, self._failures, self._started_at = None, 0, clock()
         self._meta = {}  # of every request
         self._limits, self._calls = {}, 0  # the CallLimits of running calls, by their progress tokens
@@ -128,7 +135,7 @@ class McpServer:
     # Its life
 
     def begin(self) -> None:
-        """A conversation begins: starts the server unless it runs, and asks again for tools that have changed."""
+        """A conversation begins: starts a server that does not run, asks again for changed tools."""
         if self.state in (NEW, ENDED, OFF):
             self._failures = 0
             self._start()
@@ -202,7 +209,9 @@ class McpServer:
             done.set()
 
     def _fails(self, problem: McpFailure) -> None:
-        """It has ended, or could not start. A start that worked for a minute makes good for earlier failures; under the lock."""
+        """It has ended, or could not start. After a minute of work, earlier failures no longer count.
+
+        The caller holds the lock."""
         log.line(str(problem))
         self._failures = 1 if self._clock() - self._started_at >= STEADY else self._failures + 1
         self.state, self.problem = OFF if self._failures >= FAILURES else ENDED, problem
@@ -220,8 +229,8 @@ class McpServer:
             self._life.check()
             self._started_at = self._clock()
             try:
-                self._program = Program("mcp " + self.name, self.entry.argv, self._cwd, self._environ, _serve, self._notified,
-                                        LINES, self._ended)
+                self._program = Program("mcp " + self.name, self.entry.argv, self._cwd, self._environ, _serve,
+                                        self._notified, LINES, self._ended)
             except (OSError, ValueError, RuntimeError) as error:
                 reason = getattr(error, "strerror", None) or error
                 raise self._failure(NO_START % (self.entry.argv[0], reason)) from None
@@ -235,18 +244,16 @@ class McpServer:
             revision = self._ask(program, "initialize", params, self._life, limit).get("protocolVersion")
         except RemoteError as refusal:
             self._meta = {"io.modelcontextprotocol/protocolVersion": STATELESS,
-                          "io.modelcontextprotocol/clientCapabilities": {}, "io.modelcontextprotocol/clientInfo": CLIENT}
+                          "io.modelcontextprotocol/clientCapabilities": {},
+                          "io.modelcontextprotocol/clientInfo": CLIENT}
             try:
                 self._ask(program, "server/discover", {}, self._life, limit)
             except RemoteError:
                 raise self._refusal("initialize", refusal) from None
             return
         if revision not in REVISIONS:
-            raise self._failure(REVISION % _shown(revision))
-        try:
-            program.peer.notify("notifications/initialized", {})
-        except Closed:
-            raise self._failure(_why(program)) from None
+            raise self._failure(REVISION % shown(revision))
+        program.peer.post("notifications/initialized", {})
 
     # Its tools
 
@@ -292,7 +299,7 @@ class McpServer:
     # A call
 
     def call(self, tool: str, arguments: dict, cancel: Cancel, progress) -> dict:
-        """The result of tools/call. A server that has ended is started again. Raises McpFailure and Cancelled."""
+        """The result of tools/call. Starts a server that has ended. Raises McpFailure and Cancelled."""
         program, name = self._running(cancel), one_line(tool)
         limit = CallLimit(self.entry.timeout, progress)
         with self._lock:
@@ -300,9 +307,13 @@ class McpServer:
             token = self._calls
             self._limits[token] = limit
         params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": token}}
+
+        def cancelled(number):
+            reason = "cancelled" if cancel.cancelled else "timeout"
+            return "notifications/cancelled", {"requestId": number, "reason": reason}
+
         try:
-            result = self._ask(program, "tools/call", params, cancel, limit, lambda number: (
-                "notifications/cancelled", {"requestId": number, "reason": "cancelled" if cancel.cancelled else "timeout"}))
+            result = self._ask(program, "tools/call", params, cancel, limit, cancelled)
         except TimedOut:
             raise self._failure(limit.why(name)) from None
         except RemoteError as error:
@@ -327,7 +338,7 @@ class McpServer:
         return self._program
 
     def _ask(self, program, method, params, cancel, limit, cancel_notice=None) -> dict:
-        """One request in the way that this server wants. Raises RemoteError, TimedOut, Cancelled and McpFailure."""
+        """One request in the server's own way. Raises RemoteError, TimedOut, Cancelled and McpFailure."""
         if self._meta:
             params = dict(params, _meta=dict(self._meta, **params.get("_meta", {})))
         try:
@@ -377,11 +388,7 @@ def _serve(request) -> None:
 
 def _news(params) -> str:
     """A progress notification in a line: `3/10 reading`."""
-    numbers = [_shown(params[name]) for name in ("progress", "total") if isinstance(params.get(name), (int, float))]
+    numbers = [shown(params[name]) for name in ("progress", "total")
+               if isinstance(params.get(name), (int, float))]
     message = params.get("message")
     return " ".join(filter(None, ["/".join(numbers), one_line(message) if isinstance(message, str) else ""]))
-
-
-def _shown(value) -> str:
-    """A text or a number of the server's; other values by their kind, because they may be of any depth and size."""
-    return one_line(str(value), 40) if isinstance(value, (str, float)) or isinstance(value, int) and abs(value) < 10 ** 15 else "?"

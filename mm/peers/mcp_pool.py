@@ -1,7 +1,8 @@
-"""The MCP servers of this process. Sessions of one folder with the same configuration share them; the last session to leave ends them.
+"""The MCP servers of this process. Sessions of one folder with the same configuration share them; the last
+session to leave ends them.
 
-    McpPool.join(entries, cwd, environ)     a session's place among those who use the same servers; starts nothing
-    McpServers                              the servers as one session sees them: its list of tools stays as it was
+    McpPool.join(entries, cwd, environ)     a session's place among those that use the same servers
+    McpServers                              the servers as one session sees them, with its own list of tools
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class McpPool:
             shared.close()
 
     def close(self, seconds: float = GRACE) -> None:
-        """The process ends: closes the stdin of all servers, and gives them `seconds` to end by themselves."""
+        """The process ends: closes the stdin of all servers, and gives them `seconds` to end by
+        themselves.
+        """
         with self._lock:
             ending, self._shared, self._closed = self._shared, [], True
         for shared in ending:
@@ -78,7 +81,8 @@ class _Shared:
 
 
 class McpServers:
-    """The servers as one session uses them. They report what is wrong with them in log lines, never by an exception.
+    """The servers as one session uses them. They report what is wrong with them in log lines, never by an
+    exception.
 
     `problems` are the reasons why servers do not run, by their names.
     """
@@ -88,8 +92,8 @@ class McpServers:
         self._servers, self._offers = [], None
 
     def begin(self) -> None:
-        """A conversation begins, the first one or one after /new: starts the servers that do not run, and asks those again whose
-        tools have changed, on threads of their own."""
+        """A conversation begins, the first one or one after /new: starts the servers that do not run, and
+        asks those again whose tools have changed, on threads of their own."""
         if not self._servers:
             self._servers = self._pool.take(self, self._entries, self._cwd, self._environ)
         self._offers = None
@@ -111,7 +115,9 @@ class McpServers:
         return [server for server in self._servers if server.state in (STARTING, LISTING)]
 
     def tools(self) -> tuple:
-        """What they offer (mcp.Offer), in the order of the configuration: the same from the first time on, until begin()."""
+        """What they offer (mcp.Offer), in the order of the configuration: the same from the first time on,
+        until begin().
+        """
         if self._offers is None:
             self._offers = tuple(offer for server in self._servers for offer in server.offers or ())
         return self._offers

@@ -1,9 +1,10 @@
 """A program that mm talks JSON-RPC with over its stdin and stdout, from its start to its end.
 
-Threads: the *reader* runs the Peer. The *drain* reads stderr, because a full pipe would stop the program, and keeps the last line.
-The *waiter* waits for its exit, because a program may leave its stdout to children that never close it. Whichever of reader and
-waiter notices the end first finds out why, and ends what is left of the group. The Peer has its writer. All are daemons and end
-with the program; close() has one for the seconds that it gives the program to end by itself.
+Threads: the *reader* runs the Peer. The *drain* reads stderr, because a full pipe would stop the program, and
+keeps the last line. The *waiter* waits for its exit, because a program may leave its stdout to children that
+never close it. Whichever of reader and waiter notices the end first finds out why, and ends what is left of
+the group. The Peer has its writer. All are daemons and end with the program; close() has one for the seconds
+that it gives the program to end by itself.
 """
 
 from __future__ import annotations
@@ -21,20 +22,22 @@ from mm.wire.peer import Peer, TooLong
 
 # Bytes of one message; more ends the program.
 LONGEST_MESSAGE = 16 * 1024 * 1024
-# Seconds: between the end of stdin and TERM, and between TERM and KILL; for the exit after the end of stdout; for what stderr
-# still holds then, and for what stdout still holds after the exit.
+# Seconds: between the end of stdin and TERM, and between TERM and KILL; for the exit after the end of stdout;
+# for what stderr still holds then, and for what stdout still holds after the exit.
 GRACE, EXIT, DRAIN, LAST_WORDS = 2.0, 1.0, 0.3, 0.5
 # How much of a stray line is logged, in characters; how many are.
 NOISE_SHOWN, NOISE_LINES = 200, 20
 _LAST_LINE = 4096
 
-# Why a program is over: "exit code 1", "signal 9", …, and the last line on its stderr, "" where there is none.
+# Why a program is over: "exit code 1", "signal 9", …, and the last line on its stderr, "" where there is
+# none.
 Ending = namedtuple("Ending", "how said")
 
 
 class Program:
-    """`label` stands before what it prints where it should not; serve, notified and framing are the Peer's (`peer`).
-    `ended(program)` is called when it is over without close(), on one of its threads. Raises OSError as child.start does."""
+    """`label` stands before stray output of its in the log; serve, notified and framing are the Peer's
+    (`peer`). `ended(program)` is called when it is over without close(), on one of its threads. Raises
+    OSError as child.start does."""
 
     def __init__(self, label: str, argv, cwd: str, environ: dict, serve, notified, framing=LINES, ended=None):
         self._label = label
@@ -45,12 +48,12 @@ class Program:
         self._over, self._drained, self._read_out = threading.Event(), threading.Event(), threading.Event()
         self._writing, self._noticing = threading.Lock(), threading.Lock()
         self._closing = False
-        self._child = child.start([os.path.expanduser(argv[0]), *argv[1:]], cwd=cwd, env=environ, stdin=subprocess.PIPE,
-                                  stderr=subprocess.PIPE)
+        self._child = child.start([os.path.expanduser(argv[0]), *argv[1:]], cwd=cwd, env=environ,
+                                  stdin=subprocess.PIPE, stderr=subprocess.PIPE)
         self._process = self._child.process
         self._write_all = streams.write_to(self._process.stdin.fileno())
-        self.peer = Peer(streams.read_from(self._process.stdout.fileno()), self._write, serve, notified, label, framing=framing,
-                         noise=self._noise, longest=LONGEST_MESSAGE)
+        self.peer = Peer(streams.read_from(self._process.stdout.fileno()), self._write, serve, notified,
+                         label, framing=framing, noise=self._noise, longest=LONGEST_MESSAGE)
         for work in (self._drain, self._read, self._wait):
             self._begin(work)
 
@@ -90,8 +93,8 @@ class Program:
         self._close_stdin(2 * GRACE)
 
     def _close_stdin(self, seconds):
-        # Who is in the middle of writing keeps the descriptor, until there is nobody to read: its number could be another's by the
-        # next write.
+        # Who is in the middle of writing keeps the descriptor, until there is nobody to read: its number
+        # could be another's by the next write.
         if self._writing.acquire(timeout=seconds):
             self._process.stdin.close()
             self._writing.release()
@@ -149,17 +152,24 @@ class Program:
             while True:
                 data = os.read(pipe.fileno(), streams.READ_SIZE)
                 *lines, rest = (rest + data).split(b"\n") if data else (rest, b"")
-                self._last_line = next((line[:_LAST_LINE] for line in reversed(lines) if line.strip()), self._last_line)
+                self._last_line = next((line[:_LAST_LINE] for line in reversed(lines) if line.strip()),
+                                       self._last_line)
                 rest = rest[:_LAST_LINE]
                 if not data:
                     break
         self._drained.set()
 
     def _noise(self, line):
-        """Something on stdout that is no message: a print that went astray."""
+        """Something on stdout that is not a message, such as a stray print."""
         self._noise_lines += 1
         if self._noise_lines <= NOISE_LINES:
             text = one_line(clean_terminal(line[:_LAST_LINE].decode("utf-8", "replace")), NOISE_SHOWN)
             log.line("[%s] %s" % (self._label, text or size(len(line))))
         elif self._noise_lines == NOISE_LINES + 1:
             log.line("[%s] more such lines are not shown" % self._label)
+
+
+def shown(value) -> str:
+    """A value of a program's in a message: a text or a number, `?` for what may be of any depth and size."""
+    is_short = isinstance(value, (str, float)) or isinstance(value, int) and abs(value) < 10 ** 15
+    return one_line(str(value), 40) if is_short else "?"

@@ -16,7 +16,7 @@ def to_uri(path: str) -> str:
 
 
 def to_path(uri) -> str | None:
-    """The absolute path that a URI names, None where it names something else than a file on this machine."""
+    """The absolute path that a URI names, None if it does not name a file on this machine."""
     if not isinstance(uri, str):
         return None
     try:

@@ -1,4 +1,6 @@
-"""ask_agent: has another agent do a task, one of those that the configuration names, and brings back its answer."""
+"""ask_agent: has another agent do a task, one of those that the configuration names, and brings back its
+answer.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,16 @@ def prepare(arguments, context, environ):
     if problem:
         raise ToolError(FAILURE % problem)
     agents, asked = context.config.agents, arguments["agent"].strip()
-    name = asked if asked in agents else next((name for name in agents if name.lower() == asked.lower()), None)
+    name = next((name for name in (asked, *agents) if name in agents and name.lower() == asked.lower()), None)
     if name is None:
         raise ToolError(UNKNOWN % (one_line(asked), ", ".join(agents)))
     if not arguments["prompt"].strip():
         raise ToolError(EMPTY)
-    return Action(f"{NAME}: {name}", lambda progress: _run(name, arguments["prompt"], context, environ, progress))
+
+    def run(progress):
+        return _run(name, arguments["prompt"], context, environ, progress)
+
+    return Action(f"{NAME}: {name}", run)
 
 
 def _run(name, prompt, context, environ, progress):
@@ -41,13 +47,16 @@ def _run(name, prompt, context, environ, progress):
 
     asker = agent.Asker(context.front, context.ref, NAME, context.config.yolo, seen)
     try:
-        answer = agent.ask(name, context.config.agents[name], prompt, context.folder, asker, context.config, environ, context.cancel)
+        answer = agent.ask(name, context.config.agents[name], prompt, context.folder, asker, context.config,
+                           environ, context.cancel)
     except agent.AgentFailed as failure:
         raise ToolError(FAILURE % failure) from None
     text, limit = answer.text, context.shown_limit(SHOWN)
     if len(text) > limit:
         text = "%s\n%s" % (CUT % (len(text) - limit), text[-limit:])
-    done = [answer.stop_reason, plural(answer.calls, "tool call")] + ([plural(answer.tokens, "token")] if answer.tokens else [])
+    done = [answer.stop_reason, plural(answer.calls, "tool call")]
+    if answer.tokens:
+        done.append(plural(answer.tokens, "token"))
     end = END % (name, ", ".join(done))
     status = FAILED if answer.stop_reason in GIVEN_UP else COMPLETED
     return Result("%s\n%s" % (text, end) if text else end, status, prose=True)

@@ -1,7 +1,8 @@
 """A tool's input schema from elsewhere, as small models and the grammars of llama.cpp can take it. Pure.
 
-One schema that a model server cannot turn into a grammar makes it refuse every request. So only words that mean something to models
-and grammars are kept, each only with a value that it can have; what `$ref` names stands in its place, `X or null` is `X`.
+One schema that a model server cannot turn into a grammar makes it refuse every request. So only words that
+mean something to models and grammars are kept, each only with a value that it can have; what `$ref` names
+stands in its place, `X or null` is `X`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import json
 
 DESCRIPTION_LIMIT, DEFAULT_LIMIT = 300, 200
-# References within references that are followed; levels and subschemas that are looked at. Beyond them anything is allowed.
+# References within references that are followed; levels and subschemas that are looked at. Beyond them
+# anything is allowed.
 REFERENCES, LEVELS, SUBSCHEMAS = 5, 40, 2000
-# llama.cpp refuses a grammar in which something is repeated 2,000 times; within an array the numbers multiply.
+# llama.cpp refuses a grammar in which something is repeated 2,000 times; within an array the numbers
+# multiply.
 REPETITIONS = 1000
 # The largest number that every reader of JSON knows exactly.
 LARGEST = 2 ** 53
@@ -44,7 +47,8 @@ class _Cleaner:
             return {"type": ANY}
         if "$ref" in schema:
             beside = {key: value for key, value in schema.items() if key != "$ref"}
-            return self.subschema(dict(self._named(schema["$ref"]), **beside), level + 1, references + 1, repetitions)
+            return self.subschema(dict(self._named(schema["$ref"]), **beside), level + 1, references + 1,
+                                  repetitions)
         kept = {key: schema[key] for key in schema if _is_kept(key, schema[key], repetitions)}
         if "description" in kept and len(kept["description"]) > DESCRIPTION_LIMIT:
             kept["description"] = kept["description"][:DESCRIPTION_LIMIT] + "…"
@@ -53,7 +57,8 @@ class _Cleaner:
             if key in _CHOICES and isinstance(value, list) and value:
                 kept[key] = [self.subschema(each, level + 1, references, repetitions) for each in value]
             elif key == "properties" and isinstance(value, dict):
-                kept[key] = {name: self.subschema(each, level + 1, references, repetitions) for name, each in value.items()}
+                kept[key] = {name: self.subschema(each, level + 1, references, repetitions) for name,
+                             each in value.items()}
             elif key == "items" or key == "additionalProperties" and isinstance(value, dict):
                 kept[key] = self.subschema(value, level + 1, references, within)
         kept = _without_null(kept)
@@ -75,17 +80,25 @@ class _Cleaner:
 def _is_kept(key, value, repetitions) -> bool:
     """Whether a word that holds no schema is kept."""
     if key == "type":
-        return value in TYPES if isinstance(value, str) else _is_list_of(value, str) and set(value) <= set(TYPES)
-    if key in ("enum", "required"):
-        return _is_list_of(value, str if key == "required" else (str, int, float, type(None))) and _is_json(value)
-    if key in _COUNTS or key in _LIMITS:
-        limit = repetitions if key in _COUNTS else LARGEST
-        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < limit and (value >= 0 or key in _LIMITS)
+        types = [value] if isinstance(value, str) else value
+        return _is_list_of(types, str) and set(types) <= set(TYPES)
+    if key == "required":
+        return _is_list_of(value, str)
+    if key == "enum":
+        return _is_list_of(value, (str, int, float, type(None))) and _is_json(value)
+    if key in _COUNTS:
+        return _is_whole(value) and 0 <= value < repetitions
+    if key in _LIMITS:
+        return _is_whole(value) and abs(value) < LARGEST
     if key == "description":
         return isinstance(value, str) and bool(value)
     if key in ("const", "default"):
         return _is_json(value, DEFAULT_LIMIT)
     return key == "additionalProperties" and isinstance(value, bool)
+
+
+def _is_whole(value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_list_of(value, kinds) -> bool:

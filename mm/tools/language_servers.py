@@ -1,8 +1,10 @@
-"""The language servers of a session: which one a file belongs to, started when it is first asked, shown the files as they are.
+"""The language servers of a session: which one a file belongs to, started when it is first asked, shown the
+files as they are.
 
-A server must not answer from an old text: before every question each file that it has open is looked at again, whoever changed
-it, mm's tools, a command or the user. So are the project's other files: not every server looks at the disk again, and a rename
-would miss what a new file holds. What has changed there is told, and opened as well, because some (clangd) heed nothing else.
+A server must not answer from an old text: before every question each file that it has open is looked at
+again, whoever changed it, mm's tools, a command or the user. So are the project's other files: not every
+server looks at the disk again, and a rename would miss what a new file holds. What has changed there is
+reported, and opened as well, because some (clangd) heed nothing else.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from mm.tools import files, similar
 from mm.tools.tool import ToolError
 from mm.tools.rename import NAME
 
-# At most so many servers run at a time; a server that has ended so often is not started again.
+# Servers that run at a time; ends after which a server is not started again.
 SERVERS, FAILURES = 8, 3
-# Of the files that have changed so many are opened, and none with more bytes.
+# Of the files that have changed: how many are opened, and up to how many bytes.
 OPENED, OPENED_SIZE = 20, 1024 * 1024
 
 NO_SERVER = "[lsp: there is no language server for %s. There is one for %s]"
@@ -29,17 +31,18 @@ OFF = "%s is off after %d failures"
 
 
 class LanguageServers:
-    """`usable` are the languages that have a server on this machine (languages.Found). Every call may raise ToolError,
-    ServerError and Cancelled."""
+    """`usable` are the languages that have a server on this machine (languages.Found). Every call may raise
+    ToolError, ServerError and Cancelled."""
 
     def __init__(self, usable, cwd: str, environ: dict):
         self.usable = usable
         self.root = os.path.realpath(cwd)
         self._environ = environ
-        self._servers = OrderedDict()  # (language, project's root) -> LanguageServer, the most recently used last
+        # (language, project's root) -> LanguageServer, the most recently used last
+        self._servers = OrderedDict()
         self._failed = {}  # the same -> the reason why it is not tried again
         self._ends = {}  # the same -> how often it has ended
-        self._seen = {}  # (server, URI) -> what told the file's state when it was last shown
+        self._seen = {}  # (server, URI) -> the file's state when it was last shown
         self._sources = {}  # server -> (folder, the files of its languages in there as they last were)
 
     def close(self) -> None:
@@ -50,7 +53,9 @@ class LanguageServers:
             server.close()
 
     def open(self, context, place, cancel):
-        """The server for the file, which it is shown along with all that it has open: (server, URI, what show() told)."""
+        """The server for the file, which it is shown along with all that it has open: (server, URI, what
+        show() returned).
+        """
         found, root = self._language(place)
         data = files.read(NAME, place)
         if data is None:
@@ -59,10 +64,10 @@ class LanguageServers:
         server = self._running(found, root, cancel)
         uri = uris.to_uri(place.real)
         self._look_again(context, server, found.extensions, uri)
-        told = server.files.show(uri, found.extensions[_extension(place.real)], text)
+        shown = server.files.show(uri, found.extensions[_extension(place.real)], text)
         server.files.use(uri)
         self._seen[server, uri] = _state(place.real)
-        return server, uri, told
+        return server, uri, shown
 
     def _language(self, place):
         """The language of a file and the root of its project."""
@@ -99,9 +104,10 @@ class LanguageServers:
         self._seen = {key: state for key, state in self._seen.items() if key[0] is not server}
 
     def _started(self, key, found, root, cancel):
-        server = LanguageServer(_name(found), found.argv, root, uris.to_uri(root), self._environ, found.options)
+        server = LanguageServer(_name(found), found.argv, root, uris.to_uri(root), self._environ,
+                                found.options)
         folder = root if uris.is_inside(root, self.root) else self.root
-        sources = languages.sources(folder, found.extensions)  # what comes while it starts is told again
+        sources = languages.sources(folder, found.extensions)  # what comes while it starts is reported again
         try:
             server.start(cancel)
         except ServerError as problem:
@@ -111,11 +117,14 @@ class LanguageServers:
         return server
 
     def _look_again(self, context, server, extensions, asked):
-        """Shows the server what has become of its open files, but the one that is `asked` about, and of the others in its project."""
+        """Shows the server what has become of its open files, but the one that is `asked` about, and of the
+        others in its project.
+        """
         sources, changes = self._changed_since(server, extensions)
         if changes:
             server.files.changed_on_disk(changes)
-        opened = [uri for uri, kind in changes if kind != DELETED and _is_small_source(uris.to_path(uri), extensions)][:OPENED]
+        opened = [uri for uri, kind in changes if kind != DELETED
+                  and _is_small_source(uris.to_path(uri), extensions)][:OPENED]
         for uri in list(server.files) + opened:
             path = uris.to_path(uri)
             state = _state(path)
@@ -125,7 +134,9 @@ class LanguageServers:
         self._sources[server] = sources  # only now: who is cancelled midway begins anew
 
     def _changed_since(self, server, extensions):
-        """The project's files as they are now, and (URI, what happened) for those that the server has not open."""
+        """The project's files as they are now, and (URI, what happened) for those that the server has not
+        open.
+        """
         folder, before = self._sources[server]
         now = languages.sources(folder, extensions)
         changes = {}
@@ -137,7 +148,7 @@ class LanguageServers:
         return (folder, now), [change for change in changes.items() if change[0] not in open_files]
 
     def _show(self, context, server, uri, path, language):
-        text = _text(context, path)
+        text = text_of(context, path)
         if text is not None:
             server.files.show(uri, language, text)
         elif uri in server.files:
@@ -145,8 +156,8 @@ class LanguageServers:
             server.files.changed_on_disk([(uri, DELETED)])
 
 
-def _text(context, path):
-    """The file's text, None if it has none that could be shown."""
+def text_of(context, path: str) -> str | None:
+    """The text of any file, None if it has none that could be shown."""
     try:
         place = context.resolve(NAME, path)
         data = files.read(NAME, place)
@@ -164,7 +175,7 @@ def _name(found):
 
 
 def _state(path):
-    """What differs when a file has changed; None where there is none."""
+    """What differs when a file has changed; None if there is none."""
     try:
         return languages.state(os.stat(path))
     except OSError:

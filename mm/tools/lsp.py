@@ -1,7 +1,7 @@
 """A call of lsp: what the server is asked, and what the model reads.
 
-Navigation runs without a dialog. A rename is asked of the server while it is prepared, because the dialog shows what it would
-change; nothing is written before the answer.
+Navigation runs without a dialog. A rename is asked of the server while it is prepared, because the dialog
+shows what it would change; nothing is written before the answer.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections import namedtuple
 from mm.peers import languages, uris
 from mm.peers.lsp import INDEXING, Refused, ServerError
 from mm.text import one_line
-from mm.tools import files, lsp_answers, rename
-from mm.tools.language_servers import LanguageServers
+from mm.tools import lsp_answers, rename
+from mm.tools.language_servers import LanguageServers, text_of
 from mm.tools.positions import Lines, occurrences, units_of
 from mm.tools.tool import SHOWN, Action, Result, ToolError
 from mm.tools.rename import NAME
@@ -30,11 +30,11 @@ ACTIONS = {
     "rename": Question(("path", "symbol", "new_name"), "textDocument/rename", "renameProvider"),
 }
 
-# So many places are tried where the model did not say which one it means.
+# Places that are tried if the model did not say which one it means.
 TRIES = 5
-# So many languages are searched by `find`.
+# Languages that `find` searches.
 LANGUAGES_SEARCHED = 3
-# At most so many lines are named where a name is not; so many paths are told to the front end.
+# Lines that are named if a name is on another line; paths that the front end gets.
 LINES_NAMED, PATHS_TOLD = 20, 50
 
 NO_ACTION = "[lsp: there is no action %s. Actions: %s]"
@@ -55,7 +55,9 @@ RENAMED = "[renamed %s to %s: %s]"
 
 
 def prepare(arguments, context, usable, environ) -> Action:
-    """`usable`: the languages that have a server on this machine (languages.Found). Raises ToolError, Cancelled."""
+    """`usable`: the languages that have a server on this machine (languages.Found). Raises ToolError,
+    Cancelled.
+    """
     name = arguments["action"].strip().lower()
     action = ACTIONS.get(name)
     if action is None:
@@ -83,12 +85,17 @@ class _Call:
         self._action = ACTIONS[name]
         self._symbol = one_line(arguments.get("symbol", ""), 200)
         self.place = context.resolve(NAME, arguments["path"]) if arguments.get("path", "").strip() else None
-        self._server = self._uri = self._told = None
+        self._server = self._uri = self._shown = None
         self._sources = {}
-        what = self._symbol if "symbol" in self._action.needs else arguments["query"] if name == "find" else ""
-        new = " to " + one_line(arguments["new_name"]) if name == "rename" else ""
-        where = (" in " if what else "") + self.place.given if self.place else ""
-        self.title = one_line("lsp: %s %s%s%s" % (name, one_line(what), new, where), 200)
+        self.title = one_line("lsp: %s %s" % (name, self._subject()), 200)
+
+    def _subject(self) -> str:
+        what = one_line(self._arguments["query"]) if self._name == "find" else ""
+        if "symbol" in self._action.needs:
+            what = self._symbol
+        if self._name == "rename":
+            what += " to " + one_line(self._arguments["new_name"])
+        return " in ".join(filter(None, (what, self.place and self.place.given)))
 
     def run(self, progress):
         try:
@@ -116,11 +123,15 @@ class _Call:
 
     def _diagnostics(self):
         self._open()
-        found, is_new = self._server.files.diagnostics(self._uri, self._told, self._cancel)
+        found, is_new = self._server.files.diagnostics(self._uri, self._shown, self._cancel)
         if found is None:
             return NO_DIAGNOSTICS % self._server.name
-        lines, path = Lines(self._server.files.text(self._uri)), lsp_answers.shown_path(self._uri, self._servers.root)
-        text = lsp_answers.diagnostics(found, path, lambda position: lines.place(lines.offset(position, self._server.encoding)))
+        lines = Lines(self._server.files.text(self._uri))
+
+        def place(position):
+            return lines.place(lines.offset(position, self._server.encoding))
+
+        text = lsp_answers.diagnostics(found, lsp_answers.shown_path(self._uri, self._servers.root), place)
         text = text or NO_PROBLEMS % (self._server.name, self.place.given)
         return text if is_new else "%s\n%s" % (text, NOTHING_NEW % self._server.name)
 
@@ -179,7 +190,7 @@ class _Call:
     # Asking
 
     def _open(self):
-        self._server, self._uri, self._told = self._servers.open(self._context, self.place, self._cancel)
+        self._server, self._uri, self._shown = self._servers.open(self._context, self.place, self._cancel)
         return self._server
 
     def _ask(self, params):
@@ -188,15 +199,16 @@ class _Call:
         return self._server.ask(self._action.method, params, self._cancel)
 
     def _at_symbol(self, more, read):
-        """What `read` makes of the answer at the first of the symbol's places where there is any; None where there is none.
+        """What `read` makes of the first answer at a place of the symbol; None if there is none.
 
-        The first places may lie in a comment or a text: the server knows.
+        The first places may be in a comment or a string: the server knows.
         """
         lines, refused = Lines(self._server.files.text(self._uri)), None
         for line, column in self._wanted(lines)[:TRIES]:
             position = {"line": line, "character": units_of(lines.line(line), column, self._server.encoding)}
+            params = dict(more, textDocument={"uri": self._uri}, position=position)
             try:
-                answer = read(self._ask(dict({"textDocument": {"uri": self._uri}, "position": position}, **more)))
+                answer = read(self._ask(params))
             except Refused as problem:
                 refused = refused or problem
                 continue
@@ -209,12 +221,14 @@ class _Call:
     def _wanted(self, lines):
         """The places that the model may mean."""
         asked = self._arguments.get("line")
-        places, elsewhere = occurrences(lines, self._arguments["symbol"], None if asked is None else asked - 1)
+        near = None if asked is None else asked - 1
+        places, elsewhere = occurrences(lines, self._arguments["symbol"], near)
         if places:
             return places
         if not elsewhere:
             raise ToolError(NOT_HERE % ('"%s"' % self._symbol, self.place.given))
-        named = ", ".join(str(line + 1) for line in elsewhere[:LINES_NAMED]) + (", …" if len(elsewhere) > LINES_NAMED else "")
+        named = ", ".join(str(line + 1) for line in elsewhere[:LINES_NAMED])
+        named += ", …" if len(elsewhere) > LINES_NAMED else ""
         raise ToolError(NOT_THERE % (self._symbol, asked, self.place.given, named))
 
     def _places(self, more, what):
@@ -239,19 +253,9 @@ class _Call:
     # Sources
 
     def _source(self, uri, line):
-        """A line of any file, "" where it cannot be read."""
+        """A line of any file, "" if it cannot be read."""
         if uri not in self._sources:
             self._cancel.check()
-            self._sources[uri] = self._read(uri)
+            path = uris.to_path(uri)
+            self._sources[uri] = Lines(path and text_of(self._context, path) or "")
         return self._sources[uri].line(line)
-
-    def _read(self, uri):
-        path = uris.to_path(uri)
-        if path is None:
-            return Lines("")
-        try:
-            place = self._context.resolve(NAME, path)
-            data = files.read(NAME, place)
-            return Lines("" if data is None else files.decode(NAME, place, data, "search it").text)
-        except ToolError:
-            return Lines("")

@@ -1,4 +1,4 @@
-"""What language servers answer, as the model reads it: paths relative to the folder, lines and columns from 1. Pure.
+"""What language servers answer, as the model reads it: relative paths, lines and columns from 1. Pure.
 
 The protocol lets a server choose between several shapes for most answers; here they become one.
 """
@@ -12,33 +12,34 @@ from mm.peers import uris
 from mm.text import clean_terminal, cut_line, one_line
 from mm.tools.positions import start_line
 
-# At most so many places, symbols and diagnostics are shown; characters of a source line, of a hover.
+# Places, symbols and diagnostics that are shown; characters of a source line, of a hover.
 PLACES, SYMBOLS, DIAGNOSTICS = 50, 200, 20
 LINE, HOVER = 200, 6000
+# Levels of an outline.
+LEVELS = 20
 MORE = "[… %d more]"
 
-KINDS = ("file", "module", "namespace", "package", "class", "method", "property", "field", "constructor", "enum", "interface",
-         "function", "variable", "constant", "string", "number", "boolean", "array", "object", "key", "null", "enum member",
-         "struct", "event", "operator", "type parameter")
+KINDS = ("file", "module", "namespace", "package", "class", "method", "property", "field", "constructor",
+         "enum", "interface", "function", "variable", "constant", "string", "number", "boolean", "array",
+         "object", "key", "null", "enum member", "struct", "event", "operator", "type parameter")
 SEVERITIES = ("error", "warning", "info", "hint")
 
 Location = namedtuple("Location", "uri line")
 
 
 def locations(answer) -> list:
-    """The Locations in an answer to definition or references, each once: of a link the name itself, not its comment."""
+    """The Locations in an answer to definition or references, each once; of a link, that of the name."""
     found = {}
-    for each in answer if isinstance(answer, list) else [answer]:
-        if isinstance(each, dict):
-            uri = each.get("targetUri") or each.get("uri")
-            a_range = each.get("targetSelectionRange") or each.get("targetRange") or each.get("range")
-            if isinstance(uri, str):
-                found[Location(uri, start_line(a_range))] = True
+    for each in map(_object, answer if isinstance(answer, list) else [answer]):
+        uri = each.get("targetUri") or each.get("uri")
+        a_range = each.get("targetSelectionRange") or each.get("targetRange") or each.get("range")
+        if isinstance(uri, str):
+            found[Location(uri, start_line(a_range))] = True
     return list(found)
 
 
 def shown_path(uri: str, root: str) -> str:
-    """Relative where it is below `root`; a URI that is no file as it is."""
+    """The path that a URI names, relative if it is below `root`; another URI as it is."""
     path = uris.to_path(uri)
     if path is None:
         return one_line(uri, 300)
@@ -46,89 +47,103 @@ def shown_path(uri: str, root: str) -> str:
 
 
 def places(found, root: str, source) -> str:
-    """Locations with their source lines, those of a file together, the folder's own files first. `source(uri, line)` -> text."""
-    own = {each.uri: os.path.isabs(shown_path(each.uri, root)) for each in found}
-    order = {uri: number for number, uri in enumerate(sorted(own, key=lambda uri: own[uri]))}  # stable
-    found = sorted(found, key=lambda each: (order[each.uri], each.line))
-    lines = ["%s:%d: %s" % (shown_path(each.uri, root), each.line + 1, cut_line(source(each.uri, each.line).strip(), LINE))
-             for each in found[:PLACES]]
+    """Locations with their source lines (`source(uri, line)`), by file, the folder's own files first."""
+    outside = {each.uri: os.path.isabs(shown_path(each.uri, root)) for each in found}
+    order = {uri: number for number, uri in enumerate(sorted(outside, key=outside.get))}  # stable
+    ordered = sorted(found, key=lambda each: (order[each.uri], each.line))
+    lines = []
+    for uri, line in ordered[:PLACES]:
+        shown = cut_line(source(uri, line).strip(), LINE)
+        lines.append("%s:%d: %s" % (shown_path(uri, root), line + 1, shown))
     return _with_more(lines, len(found), PLACES)
 
 
 def hover(answer) -> str:
-    """The text of a hover, "" where there is none."""
-    contents = answer.get("contents") if isinstance(answer, dict) else None
-    parts = [_hover_part(part) for part in (contents if isinstance(contents, list) else [contents])]
-    text = clean_terminal("\n\n".join(part for part in parts if part))
-    return text if len(text) <= HOVER else "%s…\n[… %d more characters]" % (text[:HOVER], len(text) - HOVER)
+    """The text of a hover, "" if there is none."""
+    contents = _object(answer).get("contents")
+    parts = map(_hover_part, contents if isinstance(contents, list) else [contents])
+    text = clean_terminal("\n\n".join(filter(None, parts)))
+    if len(text) <= HOVER:
+        return text
+    return "%s…\n[… %d more characters]" % (text[:HOVER], len(text) - HOVER)
 
 
 def _hover_part(part) -> str:
-    if isinstance(part, dict):
-        value = part.get("value")
-        if isinstance(value, str) and isinstance(part.get("language"), str) and value.strip():
-            return "```%s\n%s\n```" % (part["language"], value.strip("\n"))
-        part = value
-    return part.strip() if isinstance(part, str) else ""
+    value = _object(part).get("value") if isinstance(part, dict) else part
+    language = _object(part).get("language")
+    if not isinstance(value, str) or not value.strip():
+        return ""
+    return "```%s\n%s\n```" % (language, value.strip("\n")) if isinstance(language, str) else value.strip()
 
 
 def outline(answer) -> str:
-    """The symbols of a file, indented by what holds what; "" where there are none."""
+    """The symbols of a file, each indented below the one that holds it; "" if there are none."""
     lines = []
 
-    def add(symbols, depth):
-        for symbol in sorted((each for each in symbols if isinstance(each, dict)), key=_symbol_line):
-            lines.append("%d: %s%s" % (_symbol_line(symbol) + 1, "  " * depth, _named(symbol)))
-            if isinstance(symbol.get("children"), list) and depth < 20:
-                add(symbol["children"], depth + 1)
+    def add(symbols, level):
+        symbols = filter(None, map(_object, symbols if isinstance(symbols, list) else []))
+        for symbol in sorted(symbols, key=_symbol_line):
+            lines.append("%d: %s%s" % (_symbol_line(symbol) + 1, "  " * level, _named(symbol)))
+            if level < LEVELS:
+                add(symbol.get("children"), level + 1)
 
-    add(answer if isinstance(answer, list) else [], 0)
-    return _with_more(lines[:SYMBOLS], len(lines), SYMBOLS)
+    add(answer, 0)
+    return _with_more(lines, len(lines), SYMBOLS)
 
 
 def _symbol_line(symbol) -> int:
-    location = symbol.get("location")
-    return start_line(symbol.get("selectionRange") or symbol.get("range") or (location.get("range") if isinstance(location, dict) else None))
+    whole = symbol.get("range") or _object(symbol.get("location")).get("range")
+    return start_line(symbol.get("selectionRange") or whole)
 
 
 def _named(symbol) -> str:
-    kind = symbol.get("kind")
+    kind, inside = symbol.get("kind"), _text(symbol.get("containerName"))
     name = KINDS[kind - 1] if isinstance(kind, int) and 0 < kind <= len(KINDS) else "symbol"
-    inside = symbol.get("containerName")
-    return "%s %s%s" % (name, one_line(str(symbol.get("name"))), " in " + one_line(inside) if inside and isinstance(inside, str) else "")
+    called = one_line(_text(symbol.get("name"))) or "(no name)"
+    return "%s %s%s" % (name, called, " in " + one_line(inside) if inside else "")
 
 
 def found_symbols(answers, root: str) -> str:
-    """Symbols of a whole workspace, those in the folder first; "" where there are none."""
-    lines = {}
-    for symbol in answers:
-        location = symbol.get("location") if isinstance(symbol, dict) else None
-        if isinstance(location, dict) and isinstance(location.get("uri"), str):
+    """Symbols of a whole workspace, those in the folder first; "" if there are none."""
+    outside = {}  # line -> whether it is about a file outside of the folder
+    for symbol in map(_object, answers):
+        location = _object(symbol.get("location"))
+        if isinstance(location.get("uri"), str):
             path = shown_path(location["uri"], root)
             line = "%s:%d: %s" % (path, start_line(location.get("range")) + 1, _named(symbol))
-            lines[line] = os.path.isabs(path)
-    ordered = sorted(lines, key=lambda line: lines[line])  # stable: the server's order is by how well they fit
-    return _with_more(ordered[:PLACES], len(ordered), PLACES)
+            outside[line] = os.path.isabs(path)
+    ordered = sorted(outside, key=outside.get)  # stable: the server's order is by how well they fit
+    return _with_more(ordered, len(ordered), PLACES)
 
 
-def diagnostics(found, path: str, column) -> str:
-    """A file's diagnostics, errors first, "" where there are none. `column(position)` -> (line, column) from 0."""
+def diagnostics(found, path: str, place) -> str:
+    """A file's diagnostics, errors first, "" if there are none. `place(position)` gives (line, column)."""
     rows = []
-    for each in found:
-        if isinstance(each, dict):
-            severity, a_range = each.get("severity"), each.get("range")
-            number = severity - 1 if isinstance(severity, int) and 0 < severity <= len(SEVERITIES) else 0
-            rows.append((number,) + column(a_range.get("start") if isinstance(a_range, dict) else None) + (_message(each),))
-    rows.sort()
-    lines = ["%s:%d:%d %s: %s" % (path, line + 1, place + 1, SEVERITIES[number], text) for number, line, place, text in rows]
-    return _with_more(lines[:DIAGNOSTICS], len(lines), DIAGNOSTICS)
+    for each in filter(None, map(_object, found)):
+        severity = each.get("severity")
+        number = severity - 1 if isinstance(severity, int) and 0 < severity <= len(SEVERITIES) else 0
+        line, column = place(_object(each.get("range")).get("start"))
+        rows.append((number, line, column, _message(each)))
+    lines = ["%s:%d:%d %s: %s" % (path, line + 1, column + 1, SEVERITIES[number], message)
+             for number, line, column, message in sorted(rows)]
+    return _with_more(lines, len(lines), DIAGNOSTICS)
 
 
 def _message(diagnostic) -> str:
-    text = " ".join(str(diagnostic.get("message")).split())
+    words = clean_terminal(_text(diagnostic.get("message"))).split()
+    text = one_line(" ".join(words), 300) or "(no message)"
     code = diagnostic.get("code")
-    return one_line(text, 300) + (" [%s]" % one_line(str(code)) if isinstance(code, (str, int)) and code != "" else "")
+    code = str(code) if isinstance(code, int) and abs(code) < 10 ** 15 else _text(code)
+    return "%s [%s]" % (text, one_line(code)) if code else text
+
+
+def _object(value) -> dict:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _with_more(lines, count, limit) -> str:
-    return "\n".join(lines + ([MORE % (count - limit)] if count > limit else []))
+    return "\n".join(lines[:limit] + ([MORE % (count - limit)] if count > limit else []))

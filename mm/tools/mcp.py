@@ -1,6 +1,7 @@
-"""The tools of MCP servers: as the model is told of them, and what a call comes to.
+"""The tools of MCP servers: as the model is offered them, and what a call comes to.
 
-A server's words are data from elsewhere: names are made of what a name may have, results are cleaned and cut like a command's.
+A server's words are data from elsewhere: names are made of what a name may have, results are cleaned and cut
+like a command's.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from mm.tools.tool import ALWAYS, Action, Result, Tool, ToolError
 
 PREFIX = "mcp__%s__"
 NAME_LIMIT, DESCRIPTION_LIMIT = 64, 1000
-# The part of the model's window that all of them together may take, and the tokens while the window is unknown.
+# The part of the model's window that all of them together may take, and the tokens while the window is
+# unknown.
 WINDOW_PART, UNKNOWN_WINDOW = 6, 10_000
 
 TOO_MANY = ("mcp: %d of %s are left out (%s), because together they would take more than %s: "
@@ -37,8 +39,9 @@ TOO_DEEP = "[structured content that is nested too deeply to be shown]"
 
 
 def tools(servers, disabled, window: int) -> tuple:
-    """(tools, line): the tools of a session's peers.mcp_pool.McpServers, except the `disabled` names and what has no room in a window
-    of so many tokens, 0 while it is unknown. `line` says what was left out, None if nothing was."""
+    """(tools, line): the tools of a session's peers.mcp_pool.McpServers, except the `disabled` names and what
+    has no room in a window of so many tokens, 0 while it is unknown. `line` says what was left out, None if
+    nothing was."""
     made, names = [], set()
     for offer in servers.tools():
         name = _name(offer, names)
@@ -54,12 +57,15 @@ def tools(servers, disabled, window: int) -> tuple:
         counts[server] = counts.get(server, 0) + (tool.name not in offered)
     limit = SIXTH % window if window else FIXED
     line = TOO_MANY % (len(made) - len(offered), plural(len(made), "MCP tool"), ", ".join(
-        "%s: %d" % (server, count) for server, count in counts.items() if count), limit, max(counts, key=counts.get))
+        "%s: %d" % (server, count) for server, count in counts.items() if count), limit,
+                       max(counts, key=counts.get))
     return tuple(tool for _, tool in made if tool.name in offered), line
 
 
 def _fitting(made, room) -> set:
-    """The names of the tools that fit into so many tokens. The servers take turns, so that a large one does not keep out a small one."""
+    """The names of the tools that fit into so many tokens. The servers take turns, so that a large one does
+    not keep out a small one.
+    """
     ranked, ranks, names = [], {}, set()
     for server, tool in made:
         ranks[server] = ranks.get(server, 0) + 1
@@ -111,18 +117,22 @@ def _result(answer, offer, context):
     said = [_part(part) for part in parts]
     data = answer.get("structuredContent")
     if data is not None:
-        texts = [part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)]
+        texts = [part["text"] for part in parts if part.get("type") == "text"
+                 and isinstance(part.get("text"), str)]
         if not texts or not _holds(texts, data):
             said.insert(len(texts), _as_json(data))
     text = clean_terminal("\n".join(said)).rstrip()
     failed = answer.get("isError") is True
     if failed:
-        return Result.failed(_shown(text or FAILED_SILENTLY % (offer.server.name, one_line(offer.name)), context))
+        return Result.failed(_shown(text or FAILED_SILENTLY % (offer.server.name, one_line(offer.name)),
+                                    context))
     return Result(_shown(text, context)) if text else Result.note(NOTHING)
 
 
 def _holds(texts, data) -> bool:
-    """Whether the texts say all that the structured data does: as JSON, or because every value in it is there in some form."""
+    """Whether the texts say all that the structured data does: as JSON, or because every value in it is there
+    in some form.
+    """
     for text in texts:
         try:
             if json.loads(text) == data:
@@ -175,7 +185,8 @@ def _word(value) -> str:
 def _media(what, part, data):
     """What cannot be shown in text; `data` is base64."""
     data = data if isinstance(data, str) else ""
-    return MEDIA % (what, _word(part.get("mimeType") or "of unknown type"), size(len(data.rstrip("=")) * 3 // 4))
+    return MEDIA % (what, _word(part.get("mimeType") or "of unknown type"),
+                    size(len(data.rstrip("=")) * 3 // 4))
 
 
 def _shown(text, context):

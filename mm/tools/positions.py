@@ -1,7 +1,8 @@
 """Where something is in a text, as people, Python and language servers count it. Pure.
 
-A model says which line and which name; it cannot count columns. A server counts lines from 0 and columns in the units of its
-encoding: UTF-16 code units, or characters ("utf-32"). Here a place is (line, column), both from 0, the column in characters.
+A model says which line and which name; it cannot count columns. A server counts lines from 0 and columns in
+the units of its encoding: UTF-16 code units, or characters ("utf-32"). Here a place is (line, column), both
+from 0, the column in characters.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Lines:
         return len(self.starts)
 
     def line(self, index: int) -> str:
-        """The line without its end, "" where there is none."""
+        """The line without its end, "" if there is none."""
         return self.text[self.starts[index]:self._ends[index]] if 0 <= index < len(self.starts) else ""
 
     def whole(self, start: int, end: int) -> str:
@@ -48,8 +49,8 @@ class Lines:
         return line, offset - self.starts[line]
 
     def offset(self, position, encoding: str) -> int:
-        """The offset of a server's position. What is after the end of a line is its end, after the last line the
-        end of the text, as the protocol has it."""
+        """The offset of a server's position. What is after the end of a line is its end, after the last line
+        the end of the text, as the protocol has it."""
         line, units = _numbers(position)
         if line >= len(self.starts):
             return len(self.text)
@@ -85,11 +86,12 @@ def start_line(a_range) -> int:
 
 
 def occurrences(lines: Lines, symbol: str, near=None) -> tuple:
-    """(places, elsewhere): where the model may mean the name, best first, and the lines, from 0, that have it at all.
+    """(places, elsewhere): where the model may mean the name, best first, and the lines, from 0, that have it
+    at all.
 
-    Of a qualified name (`A.b`, `A::b`) the last part. `near` is a line, from 0: its places, or else those of the nearest of the
-    lines around it. Without it all places; of a qualified name those where it stands as it was given come first, then those
-    behind the first place of its owner.
+    Of a qualified name (`A.b`, `A::b`) the last part. `near` is a line, from 0: its places, or else those of
+    the nearest of the lines around it. Without it all places; of a qualified name those where it stands as it
+    was given come first, then those after the first place of its owner.
     """
     name, whole = last_part(symbol), _CALL.sub("", symbol).strip()
     offsets = [match.start() for match in word(name).finditer(lines.text)]
@@ -103,7 +105,8 @@ def occurrences(lines: Lines, symbol: str, near=None) -> tuple:
         return places, sorted({line for line, _ in places})
     distances = [abs(line - near) for line, _ in places if abs(line - near) <= NEAR]
     nearest = min(distances, default=None)
-    return [place for place in places if abs(place[0] - near) == nearest], sorted({line for line, _ in places})
+    return [place for place in places if abs(place[0] - near)
+            == nearest], sorted({line for line, _ in places})
 
 
 def last_part(symbol: str) -> str:
@@ -113,7 +116,7 @@ def last_part(symbol: str) -> str:
 
 
 def word(name: str):
-    """A pattern for the name where it is not a part of a longer one."""
+    """A pattern for the name as a whole word."""
     before = r"(?<!\w)" if re.match(r"\w", name) else ""
     after = r"(?!\w)" if re.search(r"\w\Z", name) else ""
     return re.compile(before + re.escape(name) + after)

@@ -1,7 +1,8 @@
-"""A rename as a language server wants it: edits of the text of many files, computed in memory, shown, and then written.
+"""A rename as a language server wants it: edits of the text of many files, computed in memory, shown, and
+then written.
 
-    plan(edit, …)     a WorkspaceEdit -> FileChanges; touches nothing; ToolError if it does not fit what is on disk
-    apply(changes)    writes the files one by one; if one cannot be written, those before it get their old bytes back
+    plan(edit, …)     a WorkspaceEdit -> FileChanges; touches nothing; ToolError if it does not fit
+    apply(changes)    writes the files one by one; if one cannot be written, the others get their bytes back
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ FileChange = namedtuple("FileChange", "place before after count")
 
 
 def plan(edit, server, context, symbol: str, new_name: str) -> list:
-    """The FileChanges of a WorkspaceEdit of `server` (lsp.LanguageServer), none if it changes nothing. Raises ToolError."""
+    """The FileChanges of a WorkspaceEdit of `server` (lsp.LanguageServer), none if it changes nothing. Raises
+    ToolError.
+    """
     edits_of = {}
     for uri, version, edits in _edits(edit, server.name):
         place = _place(uri, context)
@@ -80,7 +83,9 @@ def _place(uri, context):
 
 
 class _Planner:
-    """Knows what is renamed, and so what an edit must touch: a server may count columns in a way of its own, or know an old text."""
+    """Knows what is renamed, and so what an edit must touch: a server may count columns in a way of its own,
+    or know an old text.
+    """
 
     def __init__(self, server, symbol, new_name):
         self._server, self._old, self._new_name = server, last_part(symbol).lower(), new_name
@@ -110,10 +115,11 @@ class _Planner:
         return FileChange(place, before, after, count)
 
     def _span(self, edit, lines, place, named, marked):
-        """(start, end, new text) of a text edit. `named` remembers which lines hold the old name: there may be very many edits.
-        `marked`: the file begins with a byte order mark."""
+        """(start, end, new text) of a text edit. `named` remembers which lines hold the old name: there may
+        be very many edits. `marked`: the file begins with a byte order mark."""
         a_range, new = edit.get("range"), edit.get("newText")
-        first, last = (a_range.get(which) if isinstance(a_range, dict) else None for which in ("start", "end"))
+        first, last = (a_range.get(which) if isinstance(a_range, dict) else None
+                       for which in ("start", "end"))
         if not (is_position(first) and is_position(last) and isinstance(new, str)):
             raise ToolError(UNKNOWN % (self._server.name, place.given))
         start, end = self._offsets(lines, first, last, marked)
@@ -128,10 +134,13 @@ class _Planner:
         return start, end, new
 
     def _offsets(self, lines, first, last, marked):
-        """The offsets of two positions. Some servers (clangd, pyright, pylsp) count a byte order mark as a character of the first line."""
+        """The offsets of two positions. Some servers (clangd, pyright, pylsp) count a byte order mark as a
+        character of the first line.
+        """
         found = None
         for mark in (0, 1) if marked else (0,):
-            shifted = (dict(each, character=each["character"] - (0 if each["line"] else mark)) for each in (first, last))
+            shifted = (dict(each, character=each["character"] - (0 if each["line"] else mark))
+                       for each in (first, last))
             start, end = (lines.offset(each, self._server.encoding) for each in shifted)
             found = found or (start, end)
             if self._old in lines.text[start:end].lower():
@@ -143,17 +152,21 @@ class _Planner:
 
 
 def _pieces(text, start, end, new, newline) -> list:
-    """What differs: some servers (pylsp) replace the whole file, and only the lines that change count, each with its own line end."""
+    """What differs: some servers (pylsp) replace the whole file, and only the lines that change count, each
+    with its own line end.
+    """
     before, after = Lines(text[start:end]), Lines(new)
     if len(before) == 1 or len(before) != len(after):
         return [(start, end, with_newlines(new, newline) if "\n" in new else new)]
-    pairs = ((start + before.starts[index], before.line(index), after.line(index)) for index in range(len(before)))
+    pairs = ((start + before.starts[index], before.line(index), after.line(index))
+             for index in range(len(before)))
     return [(at, at + len(was), now) for at, was, now in pairs if was != now]
 
 
 def summary(changes) -> str:
     """`14 places in 5 files`."""
-    return "%s in %s" % (plural(sum(change.count for change in changes), "place"), plural(len(changes), "file"))
+    return "%s in %s" % (plural(sum(change.count for change in changes), "place"),
+                         plural(len(changes), "file"))
 
 
 def listing(changes) -> list:

@@ -62,14 +62,14 @@ class TheCalls(unittest.TestCase):
         ):
             with self.subTest(updates):
                 calls = acp_client.ToolCalls()
-                self.assertEqual([calls.told(dict(update, toolCallId="1")) for update in updates], shown)
+                self.assertEqual([calls.update(dict(update, toolCallId="1")) for update in updates], shown)
                 self.assertEqual(len(calls), 1)
 
 
     def test_what_a_finished_call_was_about_is_not_kept(self):
         calls = acp_client.ToolCalls()
         for status in ("pending", "in_progress", "completed"):
-            calls.told({"toolCallId": "1", "title": "write", "status": status, "rawInput": {"text": "x"}, "content": ["x"]})
+            calls.update({"toolCallId": "1", "title": "write", "status": status, "rawInput": {"text": "x"}, "content": ["x"]})
             self.assertEqual("rawInput" in calls.completed({"toolCallId": "1"}), status != "completed")
 
 

@@ -15,12 +15,12 @@ LOCATIONS = [
     ([{"uri": URI, "range": RANGE}, {"targetUri": URI, "targetRange": RANGE}], [(URI, 1)]),
 ]
 OUTLINES = [
-    (None, ""), ({}, ""), ([None, []], ""), ([{"kind": 99, "range": RANGE}], "2: symbol None"), ([{"name": "a\nb", "kind": 12}], "1: function a…"),
+    (None, ""), ({}, ""), ([None, []], ""), ([{"kind": 99, "range": RANGE}], "2: symbol (no name)"), ([{"name": "a\nb", "kind": 12}], "1: function a…"),
     ([{"name": "a", "kind": "x", "containerName": ["b"], "children": 7}], "1: symbol a"),
     ([{"name": "a", "kind": 5, "location": {"uri": URI, "range": RANGE}, "containerName": "m"}], "2: class a in m"),
 ]
 FOUND = [
-    ([None, {}, {"location": 7}, {"location": {"uri": 7}}], ""), ([{"name": 1, "containerName": 2, "location": {"uri": URI}}], "a.toy:1: symbol 1"),
+    ([None, {}, {"location": 7}, {"location": {"uri": 7}}], ""), ([{"name": 1, "containerName": 2, "location": {"uri": URI}}], "a.toy:1: symbol (no name)"),
     ([{"name": "a", "kind": 12, "location": {"uri": "jar:x!/a\nb", "range": RANGE}}], "jar:x!/a…:2: function a"),
 ]
 HOVERS = [
@@ -28,8 +28,8 @@ HOVERS = [
     ({"contents": "\x1b[1mbold\x1b[0m\r\nx\x00"}, "bold\nx"), ({"contents": {"language": "toy", "value": " "}}, ""),
 ]
 DIAGNOSTICS = [
-    ([None, {}], "a.toy:1:1 error: None"), ([{"message": ["x\n"], "severity": "2", "code": {}, "range": 7}], "a.toy:1:1 error: ['x\\n']"),
-    ([{"message": "m\x1b\nn", "severity": 9, "code": 0}], "a.toy:1:1 error: m  n [0]"),
+    ([None, {}], ""), ([{"message": ["x\n"], "severity": "2", "code": {}, "range": 7}], "a.toy:1:1 error: (no message)"),
+    ([{"message": "m\x1b\nn", "severity": 9, "code": 0}], "a.toy:1:1 error: m n [0]"),
 ]
 
 
