@@ -7,6 +7,7 @@ import unittest
 from unicodedata import normalize
 
 from mm import spelling
+from mm.tools import paths
 from tests import support
 from tests.fakes.model_server import ModelServer
 
@@ -46,6 +47,15 @@ class OnDisk(unittest.TestCase):
     def test_what_is_not_there_stays_as_written(self):
         for name in (COMPOSED, "plain", os.path.join("none", COMPOSED), "\0é"):
             self.assertEqual(self.found(name), name)
+
+
+class ATool(unittest.TestCase):
+    def test_every_path_of_a_tool_is_resolved_so(self):
+        folder = support.scratch_folder()
+        open(os.path.join(folder, DECOMPOSED), "w").close()
+        for tool in ("lsp", "fetch_content", "read_file"):
+            place = paths.resolve(folder, tool, COMPOSED)
+            self.assertEqual((place.real, place.linked), (os.path.join(folder, DECOMPOSED), False))
 
 
 class AMisspeltFile(unittest.TestCase):
