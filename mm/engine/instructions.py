@@ -35,14 +35,19 @@ def of_session(cwd: str, user_folder: str | None, window: int, notices) -> str:
     unknown.
     """
     parts, left, limit = [], _limit(window), _limit(window)
-    project = safe_files.folders_up_from(cwd)
-    for folder in ([user_folder] if user_folder else []) + project[::-1]:
-        path, text = _read(folder, project[-1] if folder in project else None, notices)
-        if text:
-            shown = _cut(text, left, limit, path, notices)
-            parts.append("\n\n%s:\n%s" % (path, fence(shown)))
-            left -= min(len(text.encode("utf-8")), left)
+    for path, text in files(cwd, user_folder, notices):
+        shown = _cut(text, left, limit, path, notices)
+        parts.append("\n\n%s:\n%s" % (path, fence(shown)))
+        left -= min(len(text.encode("utf-8")), left)
     return "".join(parts)
+
+
+def files(cwd: str, user_folder: str | None, notices) -> list:
+    """(path, text) of each file for the system prompt."""
+    project = safe_files.folders_up_from(cwd)
+    found = [_read(user_folder, None, notices)] if user_folder else []
+    found += [_read(folder, project[-1], notices) for folder in project[::-1] if folder != user_folder]
+    return [(path, text) for path, text in found if text]
 
 
 class Below:

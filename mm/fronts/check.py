@@ -24,7 +24,8 @@ from mm.errors import UserError
 from mm.fronts import trial
 from mm.fronts.lines import Colors
 from mm.model import http, known_servers, probe, find, window
-from mm.text import one_line, plural
+from mm.notices import Notices
+from mm.text import one_line, plural, size
 from mm.wire import programs
 
 OK, NOTE, BAD = "ok", "--", "!!"
@@ -95,6 +96,7 @@ def _rows(config, folder, demo, environ, cancel):
     yield _python()
     yield from _files(config)
     yield from _model_server(config, demo, environ, cancel)
+    yield from _instructions(config, folder)
     yield from _skills(config, folder, environ)
     yield _hooks(config)
     yield _sessions(config)
@@ -186,16 +188,27 @@ def _model(server, names, is_loading: bool):
 
 
 def _window(config, server, cancel):
-    size, product = (config.model_context_window, None) if config.model_context_window else window.ask_size(server, cancel)
-    if not size:
+    tokens, product = (config.model_context_window, None) if config.model_context_window else window.ask_size(server, cancel)
+    if not tokens:
         yield Row(NOTE, "window", "unknown, the server does not tell: set model.contextWindow, or long conversations will fail")
-    elif size < window.SMALL_WINDOW:
-        ways = window.ways_out(server, product, size)
-        yield Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s" % (size, "" if ways else window.NO_WAY_OUT))
+    elif tokens < window.SMALL_WINDOW:
+        ways = window.ways_out(server, product, tokens)
+        yield Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s" % (tokens, "" if ways else window.NO_WAY_OUT))
         for line in (*ways, *WINDOW_TOO.get(server.product or product, ())):
             yield Row("", "", line)
     else:
-        yield Row(OK, "window", "%d tokens" % size)
+        yield Row(OK, "window", "%d tokens" % tokens)
+
+
+def _instructions(config, folder):
+    """The files that every session here begins with."""
+    from mm.engine import instructions
+
+    notices = Notices()
+    found = instructions.files(folder, config.user_folder, notices)
+    yield Row(OK, "AGENTS.md", ", ".join("%s (%s)" % (path, size(len(text.encode()))) for path, text in found) or "none")
+    for line in notices.take():
+        yield Row(NOTE, "AGENTS.md", line)
 
 
 def _skills(config, folder, environ):

@@ -175,10 +175,15 @@ class Window:
 
 
 def way_out(server: Server, product=None, window: int = 0) -> str:
-    """The command that gives the model a larger window than `window` on this very server; `product`: its key,
-    as far as it has shown it."""
+    """The command that gives the model a larger window than `window` on this very server. `product`: its key,
+    as far as a question about the window showed it."""
+    return " or ".join(ways_out(server, product, window)) or NO_WAY_OUT
+
+
+def ways_out(server: Server, product=None, window: int = 0) -> list:
+    """The commands of way_out, the best first; empty if there are none."""
     known = known_servers.of_key(server.product or product) or known_servers.of_url(server.url)
-    return " or ".join(known_servers.larger_window(known, server.model, window)) or NO_WAY_OUT
+    return known_servers.larger_window(known, server.model, window)
 
 
 def truncated(reported: int, estimated: int, window: int) -> bool:

@@ -234,6 +234,20 @@ class TheRest(Checking):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.program("--demo", "--no-yolo", code=0, cwd=folder, **environ)["lsp"], ["ok python (pylsp)"])
 
+    def test_the_instructions_of_a_project(self):
+        home, folder = support.scratch_folder(), support.scratch_folder()
+        for path in (os.path.join(home, ".config", "mm", "AGENTS.md"), os.path.join(folder, "AGENTS.md")):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w") as file:
+                file.write("Be brief.\n")
+        inner = os.path.join(folder, "inner")
+        os.makedirs(inner)
+        os.mkdir(os.path.join(folder, ".git"))
+        os.symlink("/etc/passwd", os.path.join(inner, "AGENTS.md"))
+        self.assertEqual(self.check(code=0, demo=True, folder=inner, HOME=home)["AGENTS.md"], [
+            "ok %s/.config/mm/AGENTS.md (9 bytes), %s/AGENTS.md (9 bytes)" % (home, folder),
+            "-- %s/AGENTS.md is not read: a link leads out of %s" % (inner, folder)])
+
     def test_skills_that_are_left_out(self):
         folder = support.scratch_folder()
         for name, text in (("top", "\n# by hand\n---\nname: top\ndescription: x\n---\n"), ("No Name", "---\ndescription: x\n---\n"),
