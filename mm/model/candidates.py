@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import urllib.parse
 from collections import namedtuple
 
+from mm import urls
 from mm.model import known_servers
 
 # `origin`: the variable that names the URL, None for a usual port; `product`: the key of what is expected
@@ -40,9 +40,9 @@ def openai_url(environ) -> str | None:
     """OPENAI_BASE_URL, with the /v1 that some leave out; None if it is not a URL that can be asked."""
     url = (environ.get("OPENAI_BASE_URL") or "").strip().rstrip("/")
     parts = parsed(url)
-    if not parts or parts.scheme not in ("http", "https") or not parts.hostname:
+    if not parts or parts.scheme not in ("http", "https") or not parts.host:
         return None
-    if "@" in parts.netloc or parts.query:
+    if "@" in parts.address or parts.query:
         return None
     return url if parts.path else url + "/v1"
 
@@ -72,8 +72,6 @@ def ollama_url(environ) -> str | None:
 def parsed(url: str):
     """The parts of a URL, None if it is not one."""
     try:
-        parts = urllib.parse.urlsplit(url)
-        parts.port  # raises the ValueError of a wrong one
-        return parts
+        return urls.split(url)
     except ValueError:
         return None

@@ -15,9 +15,9 @@ import os
 import socket
 import threading
 import time
-import urllib.parse
 from collections import namedtuple
 
+from mm import urls
 from mm.cancel import Cancel, Cancelled, Deadline
 from mm.errors import UserError
 from mm.model import http, known_servers, probe, refusal
@@ -296,7 +296,7 @@ def _line_about(sighting: Sighting) -> str | None:
     if sighting.state == SLOW:
         return TOO_SLOW % (url, sighting.seconds, url)
     if sighting.state == FAR:
-        return NOT_NEAR % (sighting.candidate.origin, urllib.parse.urlsplit(url).hostname)
+        return NOT_NEAR % (sighting.candidate.origin, urls.split(url).host)
     return None
 
 
@@ -315,7 +315,7 @@ def _nothing(sightings, environ) -> UserError:
         return UserError("; ".join(line for _, line in lines))
     from mm.model import installed
 
-    looked_at = (urllib.parse.urlsplit(each.candidate.url).netloc for each in sightings if each.state != FAR)
+    looked_at = (urls.split(each.candidate.url).address for each in sightings if each.state != FAR)
     ports = ", ".join(dict.fromkeys(name.replace("127.0.0.1", "") for name in looked_at))
     ways = installed.ways(environ, os.getcwd())
     help_line = START_IT % ways[0] if ways[0].about else INSTALL_ONE % ways[0].command
@@ -324,8 +324,8 @@ def _nothing(sightings, environ) -> UserError:
 
 
 def _addressed(url: str, cancel: Cancel) -> list:
-    parts = urllib.parse.urlsplit(url)
-    return look_up(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), cancel)
+    parts = urls.split(url)
+    return look_up(parts.host, parts.port or (443 if parts.scheme == "https" else 80), cancel)
 
 
 def _connect(addresses: list) -> None:

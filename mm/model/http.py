@@ -12,14 +12,12 @@ import functools
 import re
 import socket
 import time
-import urllib.parse
 from collections import namedtuple
 
-from mm import __version__
+from mm import __version__, urls
 from mm.cancel import Cancel
 from mm.errors import UserError
 from mm.model import refusal
-from mm.secrecy import SHORTEST_SECRET
 from mm.wire import http1
 from mm.wire.cancellable_socket import CONNECT_SECONDS, CancellableSocket, ConnectTimeout
 
@@ -88,9 +86,13 @@ def shown(url: str) -> str:
 def secrets_of(server: Server) -> list[str]:
     """What must not appear in any text, even if the server repeats it. Short values are words, not
     secrets."""
+    from urllib.parse import quote
+
+    from mm.secrecy import SHORTEST_SECRET
+
     values = [server.api_key or "", *(str(value) for value in (server.headers or {}).values())]
     values += [value.rpartition(" ")[2] for value in values]  # the part of "Bearer abc" that a server quotes
-    values += [urllib.parse.quote(value, safe="") for value in values]
+    values += [quote(value, safe="") for value in values]
     return sorted({value for value in values if len(value) >= SHORTEST_SECRET}, key=len, reverse=True)
 
 
@@ -162,7 +164,7 @@ def send(server: Server, path: str, body: bytes | None, cancel: Cancel,
     """
     cancel.check()
     parts = _checked(server.url)
-    target = _target(urllib.parse.urlsplit(server.url.rstrip("/") + path))
+    target = _target(urls.split(server.url.rstrip("/") + path))
     data = http1.request("GET" if body is None else "POST", _host_header(parts), target, _headers(server),
                          body)
     sock = CancellableSocket(cancel, server.timeout if timeout is None else timeout)
@@ -186,9 +188,9 @@ def send(server: Server, path: str, body: bytes | None, cancel: Cancel,
 
 def _answer(sock: CancellableSocket, parts, data: bytes) -> http1.Response:
     secure = parts.scheme == "https"
-    connected = sock.connect(parts.hostname, parts.port or (443 if secure else 80))
+    connected = sock.connect(parts.host, parts.port or (443 if secure else 80))
     if secure:
-        connected = sock.secure(connected, parts.hostname)
+        connected = sock.secure(connected, parts.host)
     try:
         # Head and body in one piece: the server wakes once. What waits below TLS says nothing about what can
         # be sent.
@@ -199,7 +201,7 @@ def _answer(sock: CancellableSocket, parts, data: bytes) -> http1.Response:
 
 
 def _host_header(parts) -> str:
-    host = "[%s]" % parts.hostname if ":" in parts.hostname else parts.hostname
+    host = "[%s]" % parts.host if ":" in parts.host else parts.host
     if not host.isascii():
         host = host.encode("idna").decode("ascii")
     return "%s:%d" % (host, parts.port) if parts.port else host
@@ -212,8 +214,8 @@ def _target(parts) -> str:
 def _checked(url: str):
     """The parts of a URL that can be asked. Raises ModelError."""
     try:
-        parts = urllib.parse.urlsplit(url)
-        usable = (parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        parts = urls.split(url)
+        usable = (parts.scheme in ("http", "https") and parts.host and parts.port != 0
                   and url.isprintable()
                   and " " not in url and parts.path.isascii() and parts.query.isascii())
         _host_header(parts) if usable else None
@@ -221,7 +223,7 @@ def _checked(url: str):
         usable = False
     if not usable:
         raise ModelError(NOT_A_URL % shown(url), "url", exit_code=2)
-    if "@" in parts.netloc:
+    if "@" in parts.address:
         raise ModelError(HOLDS_A_USER % shown(url), "url", exit_code=2)
     return parts
 
@@ -247,7 +249,9 @@ def _headers(server: Server) -> dict:
 
 def _redirected(exchange: Exchange, server: Server) -> ModelError:
     location = exchange.header("Location")
-    target = shown(urllib.parse.urljoin(server.url, location)) if location else "another URL"
+    from urllib.parse import urljoin
+
+    target = shown(urljoin(server.url, location)) if location else "another URL"
     return failure(server, "redirect", target, exchange.status)
 
 
@@ -257,7 +261,7 @@ def _explained(error: Exception, server: Server, sock: CancellableSocket, in_ans
     if isinstance(error, ConnectionRefusedError):
         return failure(server, "refused")
     if isinstance(error, socket.gaierror):
-        return failure(server, "name", urllib.parse.urlsplit(server.url).hostname)
+        return failure(server, "name", urls.split(server.url).host)
     if isinstance(error, ConnectTimeout):
         return failure(server, "unreachable", f"no answer in {CONNECT_SECONDS} s")
     if type(error).__module__ == "ssl" and not in_answer:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import urllib.parse
 from collections import namedtuple
+
+from mm import urls
 
 # One of them. In the commands `<model>` stands for the model's name.
 #   url            where it listens unless told otherwise
@@ -80,7 +81,7 @@ PRODUCTS = (
 _BY_KEY = {product.key: product for product in PRODUCTS}
 
 # Two products share a port: the first of them is the likelier one.
-_BY_PORT = {urllib.parse.urlsplit(product.url).port: product for product in reversed(PRODUCTS)}
+_BY_PORT = {urls.split(product.url).port: product for product in reversed(PRODUCTS)}
 
 # A model's name that can stand in a command as it is.
 _PLAIN_NAME = re.compile(r"[\w@:./+][\w@:./+-]*", re.ASCII)
@@ -122,13 +123,12 @@ def alone_at(key: str | None):
 def of_url(url: str):
     """The Product whose default address or path this is, or None."""
     try:
-        parts = urllib.parse.urlsplit(url)
-        port = parts.port
+        parts = urls.split(url)
     except ValueError:
         return None
-    if "/engines/" in parts.path + "/" or parts.hostname == "model-runner.docker.internal":
+    if "/engines/" in parts.path + "/" or parts.host == "model-runner.docker.internal":
         return _BY_KEY["docker"]
-    return _BY_PORT.get(port)
+    return _BY_PORT.get(parts.port)
 
 
 def of_models(listing, server_header: str = ""):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 import threading
-import urllib.parse
 from collections import namedtuple
 
+from mm import urls
 from mm.cancel import Cancel, Cancelled
 from mm.model import http
 from mm.model.http import ModelError, Server
@@ -67,6 +67,6 @@ def listed(value) -> list:
 
 def root_of(url: str) -> str:
     """The server's address without the path of its OpenAI interface."""
-    parts = urllib.parse.urlsplit(url)
+    parts = urls.split(url)
     path = re.sub(r"(/engines(/[^/]+)?)?/v1/?$", "", parts.path)
-    return urllib.parse.urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+    return "%s://%s%s" % (parts.scheme, parts.address, path)

@@ -23,8 +23,8 @@ BUSY_TRIES, LONGEST_PAUSE = 5, 600
 
 SECOND_TRY = "%s; the second try succeeded"
 FIXED = "%s accepts requests only %s: they are sent that way from now on"
-LEFT_OUT = ("⚠️ %s cannot take a schema of the MCP server %s (%s): its tools are left out. Name the tool at fault in "
-            "tools.disabled.")
+LEFT_OUT = ("⚠️ %s cannot take a schema of the MCP server %s (%s): its tools are left out. "
+            "Name the tool at fault in tools.disabled.")
 
 
 class Attempts:

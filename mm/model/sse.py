@@ -1,13 +1,11 @@
 """A stream of server-sent events: bytes in, JSON objects out (pure).
 
-Written for what model servers really send, which is less strict than the standard and sometimes not SSE at
-all:
+Written for what model servers really send, which is looser than the standard and sometimes not SSE at all:
 
 - Only \\n ends a line, \\r before it is dropped. U+2028 and U+0085 stand raw inside the JSON of some servers.
 - A line is decoded when it is complete: a read may end in the middle of a character.
 - Each data line that is an object by itself is one event, blank line or not; else it waits for the next data
-lines, and
-  what a blank line finds unfinished is dropped.
+  lines, and what a blank line finds unfinished is dropped.
 - An error may be a separate field (`error: {…}`), an event of that name, or a bare JSON line. All come out as
   `{"error": …}`.
 - A body that begins with `{` is one JSON object over any number of lines: the server ignored `stream`.

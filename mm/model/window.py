@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 import threading
-import urllib.parse
 
 from mm import log
 from mm.cancel import Cancel
@@ -228,7 +227,9 @@ def _llama_cpp(root: Server, server: Server, model: str, cancel: Cancel) -> int:
     settings = at(_ask(root, "/props", cancel), "default_generation_settings")
     if isinstance(settings, dict) and not _size(at(settings, "n_ctx")) and model:
         # A router has no window itself: it is asked for the model's.
-        settings = at(_ask(root, "/props?model=" + urllib.parse.quote(model, safe=""), cancel),
+        from urllib.parse import quote
+
+        settings = at(_ask(root, "/props?model=" + quote(model, safe=""), cancel),
                       "default_generation_settings")
     return _size(at(settings, "n_ctx"))
 

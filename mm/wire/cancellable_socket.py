@@ -167,8 +167,10 @@ def tls_context():
 def look_up(host: str, port: int, cancel: Cancel, resolve=socket.getaddrinfo) -> list:
     """The addresses of a host, as socket.getaddrinfo answers them. Raises OSError and Cancelled, whatever the
     resolver does."""
+    # As bytes, because Python loads the tables of Unicode's domain names for any text.
+    numeric = host.encode("ascii") if host.isascii() else host
     try:
-        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        return socket.getaddrinfo(numeric, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (socket.gaierror, UnicodeError):
         pass  # a name: asking for it cannot be interrupted, so another thread asks
     answers, done = [], threading.Event()

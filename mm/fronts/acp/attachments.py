@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections import namedtuple
-from urllib.parse import unquote
 
 from mm import spelling
 from mm.fronts.mentions import attachments, mentioned_paths
@@ -90,6 +89,8 @@ def link_path(uri: str) -> str:
 
 def _existing(path: str):
     """The path if it exists as written, else its percent-decoded form if that exists, else None."""
+    from urllib.parse import unquote  # a first prompt needs none of it
+
     for candidate in map(spelling.on_disk, (path, unquote(path))):
         if os.path.lexists(candidate):
             return candidate
