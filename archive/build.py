@@ -32,7 +32,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # first prompt with a command; tests/test_zipapp.py measures both.
 PARTS = {
     "start": ("mm.cli", "mm.config.config", "mm.fronts.acp.server"),
-    "prompt": ("mm.config.schema", "mm.config.trust", "mm.engine.prepared", "mm.engine.process",
+    "prompt": ("mm.config.trust", "mm.engine.prepared", "mm.engine.process",
                "mm.fronts.acp.open_session", "mm.fronts.acp.prompting", "mm.model.find",
                "mm.model.text_calls.scanner", "mm.model.window", "mm.tools.bash", "mm.tools.usable_servers",
                "mm.wire.posix"),
