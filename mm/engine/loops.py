@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque, namedtuple
+from collections import namedtuple
 
 NUDGE = ("[you have made this same call %d times with the same result. Do something else, or tell the user "
          "what blocks you.]")
@@ -29,8 +29,8 @@ MORE_BEFORE_REFUSAL = 1
 # This many calls that were not run end the turn. In a row they come before the eighth repeat would.
 NOT_RUN_LIMIT = 3
 
-# A call: what it asked (name and arguments), the same with its result, how much it counts, and 1 if it ran,
-# else 0.
+# A call: what it asked (a hash of name and arguments), that with its result, how much it counts, and 1 if it
+# ran, else 0.
 _Call = namedtuple("_Call", "asked signature counts ran")
 
 # What differs from run to run in mm's notes about the same output: the number of a log, the process group.
@@ -42,30 +42,25 @@ class CallLoops:
     """The calls of one turn. `repeats`: how many equal results in a row, or rounds of a cycle, are a loop.
 
     A *repeat* is a call with the same name, arguments and result as before. A job that is polled and moves on
-    is not a repeat, and neither is an edit that differs. For each length of a cycle, one to four calls, there
-    is one sum. It grows while every call equals the one a round earlier, and starts again with the first one
-    that does not.
+    is not a repeat, and neither is an edit that differs.
     """
 
     def __init__(self, repeats: int):
         self._repeats = repeats
-        self._last = deque(maxlen=LONGEST_CYCLE + 1)
-        # By length of the cycle: how much its calls count in all, and how many of them ran.
-        self._sums = {length: 0 for length in range(1, LONGEST_CYCLE + 1)}
-        self._runs = dict(self._sums)
+        self._calls = []
         self._not_run = 0
 
     def before(self, name: str, arguments) -> str | None:
         """None if the call may run, else the result it gets instead. `arguments`: any JSON value."""
         asked = _asked(name, arguments)
-        for length, total in self._sums.items():
+        for length in range(1, LONGEST_CYCLE + 1):
+            counts, ran = self._going_round(length)
             full = (self._repeats + MORE_BEFORE_REFUSAL) * length
-            if total >= full and self._last[-length].asked == asked:
-                text = NOT_RUN % (self._runs[length] // length)
-                # Counted as what it would have been: the model is still going round.
-                self._add(self._last[-length]._replace(counts=1, ran=0))
+            if counts >= full and self._calls[-length].asked == asked:
+                # It counts as what it would have been: the model is still going round.
+                self._calls.append(self._calls[-length]._replace(counts=1, ran=0))
                 self._not_run += 1
-                return text
+                return NOT_RUN % (ran // length)
         return None
 
     def after(self, name: str, arguments, output: str, seconds: float) -> str | None:
@@ -73,32 +68,32 @@ class CallLoops:
         None.
         """
         asked = _asked(name, arguments)
-        signature = asked, _NOTE.sub(_without_passing, output)
-        self._add(_Call(asked, signature, WAIT_COUNTS if seconds >= WAIT else 1, 1))
-        for length, total in self._sums.items():
-            if total >= self._repeats * length:
-                return NUDGE % (self._runs[length] // length)
+        signature = asked, hash(_NOTE.sub(_without_passing, output))
+        self._calls.append(_Call(asked, signature, WAIT_COUNTS if seconds >= WAIT else 1, 1))
+        for length in range(1, LONGEST_CYCLE + 1):
+            counts, ran = self._going_round(length)
+            if counts >= self._repeats * length:
+                return NUDGE % (ran // length)
         return None
 
     def stopped(self) -> bool:
         """Whether the turn has to end: the nudge and the refusals did not help."""
         return self._not_run >= NOT_RUN_LIMIT
 
-    def _add(self, call: _Call) -> None:
-        self._last.append(call)
-        recent = list(self._last)
-        for length in self._sums:
-            if len(recent) > length and recent[-1 - length].signature == call.signature:
-                self._sums[length] += call.counts
-                self._runs[length] += call.ran
-            else:
-                first_round = recent[-length:]
-                self._sums[length] = sum(each.counts for each in first_round)
-                self._runs[length] = sum(each.ran for each in first_round)
+    def _going_round(self, length: int) -> tuple:
+        """The last calls that go round in a cycle of `length`: how much they count, and how many of them ran.
+
+        Each of them equals the one a round earlier; the first round belongs to them.
+        """
+        calls, first = self._calls, len(self._calls)
+        while first > length and calls[first - 1].signature == calls[first - 1 - length].signature:
+            first -= 1
+        cycle = calls[max(first - length, 0):]
+        return sum(call.counts for call in cycle), sum(call.ran for call in cycle)
 
 
-def _asked(name: str, arguments) -> tuple:
-    return name, json.dumps(arguments, sort_keys=True, separators=(",", ":"), default=str)
+def _asked(name: str, arguments) -> int:
+    return hash((name, json.dumps(arguments, sort_keys=True, separators=(",", ":"), default=str)))
 
 
 def _without_passing(note) -> str:
