@@ -1,4 +1,6 @@
-"""Other programs around a session, through the zipapp: MCP servers and asked agents, from their start to an end of whatever kind."""
+"""Other programs around a session, through the zipapp: MCP servers and asked agents, from their start to an
+end of whatever kind.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ class ReachingTest(unittest.TestCase):
         path = os.path.join(support.scratch_folder(), "config.json")
         with open(path, "w") as file:
             json.dump(settings, file)
-        editor = support.Client("--config", path, env=support.environment(MM_URL=self.server.url, MM_MODEL="m"))
+        editor = support.Client("--config", path, env=support.environment(MM_URL=self.server.url,
+                                                                          MM_MODEL="m"))
         self.addCleanup(editor.__exit__)
         editor.initialize()
         return editor
@@ -52,12 +55,16 @@ class TheEnd(ReachingTest):
         self.assertTrue(os.path.exists(said))
 
     def busy(self) -> tuple:
-        """(editor, groups of all that it has started) in the middle of a question to a deaf agent, beside three servers."""
-        editor = self.editor(mcp={"a": fake("mcp_server", "stubborn"), "b": fake("mcp_server"), "c": fake("mcp_server", "flood")},
+        """(editor, groups of all that it has started) in the middle of a question to a deaf agent, beside
+        three servers.
+        """
+        editor = self.editor(mcp={"a": fake("mcp_server", "stubborn"), "b": fake("mcp_server"),
+                                  "c": fake("mcp_server", "flood")},
                              agents={"deaf": fake("asked_agent", "deaf")})
         self.server.script(call("ask_agent", agent="deaf", prompt="linger\ncall 1 x\nmute"))
         editor.start_prompt(editor.new_session(), "go")
-        said = editor.message(lambda message: "[x]" in json.dumps(message), what="the agent's tool call")["params"]["update"]
+        said = editor.message(lambda message: "[x]" in json.dumps(message),
+                              what="the agent's tool call")["params"]["update"]
         sleeper = int(said["content"][0]["content"]["text"].split("\n")[1])
         groups = [process.group for process in support.processes() if process.parent == editor.process.pid]
         self.assertEqual(len(groups), 5, "three servers, an agent, the guardian")
@@ -77,7 +84,8 @@ class TheEnd(ReachingTest):
         self.assertEqual(editor.close(), 0)
         self.gone(groups)
         self.assertNotIn("Traceback", editor.stderr)
-        self.assertNotIn("mcp", editor.stderr.replace("mcp: waiting", ""), "an end that was wanted is no news")
+        self.assertNotIn("mcp", editor.stderr.replace("mcp: waiting", ""),
+                         "an end that was wanted is no news")
 
 
 class Threads(ReachingTest):
@@ -102,11 +110,12 @@ class Threads(ReachingTest):
         pid = editor.process.pid
         costs = {"programs": len(support.children(pid))}
         if os.path.exists("/proc/self/task"):
-            support.wait_until(lambda: len(os.listdir("/proc/%d/task" % pid)) <= 20, what="the end of the turn's threads")
+            support.wait_until(lambda: len(os.listdir("/proc/%d/task" % pid)) <= 20,
+                               what="the end of the turn's threads")
             costs.update(files=len(os.listdir("/proc/%d/fd" % pid)))
         return costs
 
-    def test_a_grant_in_one_session_is_none_in_another(self):
+    def test_a_grant_is_for_one_session(self):
         editor = self.editor(mcp={"s": fake("mcp_server")}, yolo=False)
         asked = []
         editor.permission = lambda params: asked.append(params["sessionId"]) or support.choose("allow_always")
@@ -118,8 +127,9 @@ class Threads(ReachingTest):
 
 
 class TheSession(ReachingTest):
-    def test_the_servers_of_a_session_end_when_it_is_loaded_again(self):
-        editor = self.editor(mcp={"a": fake("mcp_server"), "b": fake("mcp_server")}, sessions={"enabled": True})
+    def test_a_load_ends_the_replaced_sessions_servers(self):
+        editor = self.editor(mcp={"a": fake("mcp_server"), "b": fake("mcp_server")},
+                             sessions={"enabled": True})
         session = editor.new_session()
         for _ in range(3):
             editor.prompt(session, "hi")
@@ -127,9 +137,10 @@ class TheSession(ReachingTest):
         self.server.script(call("mcp__a__echo", text="here"), DONE)
         editor.prompt(session, "go")
         editor.update("tool_call_update", status="completed", rawOutput={"output": "here"})
-        support.wait_until(lambda: len(support.children(editor.process.pid)) == 3, what="two servers and the guardian")
+        support.wait_until(lambda: len(support.children(editor.process.pid)) == 3,
+                           what="two servers and the guardian")
 
-    def test_a_first_turn_that_was_cancelled_while_it_waited(self):
+    def test_a_first_turn_cancelled_while_waiting(self):
         gate = os.path.join(support.scratch_folder(), "gate")
         editor = self.editor(mcp={"slow": fake("mcp_server", "hold=" + gate)})
         session = editor.new_session()
@@ -142,7 +153,8 @@ class TheSession(ReachingTest):
         self.assertIn("mcp__slow__echo", self.offered(editor.prompt(session, "hi") and 1))
 
     def test_the_tools_stay_as_they_are_until_new(self):
-        editor = self.editor(mcp={"s": fake("mcp_server")}, tools={"disabled": ["mcp__s__echo", "mcp__s__die"]})
+        editor = self.editor(mcp={"s": fake("mcp_server")},
+                             tools={"disabled": ["mcp__s__echo", "mcp__s__die"]})
         session = editor.new_session()
         self.server.script(call("mcp__s__change"), DONE)
         editor.prompt(session, "go")
@@ -163,28 +175,36 @@ class Once(ReachingTest):
         with open(path, "w") as file:
             json.dump({"mcp": {"s": dict(fake("mcp_server"), permissions="ask")}}, file)
         self.server.script(call("mcp__s__echo", text="x"), DONE)
-        done = support.run("--config", path, "-p", "go", env=support.environment(MM_URL=self.server.url, MM_MODEL="m"))
+        done = support.run("--config", path, "-p", "go",
+                           env=support.environment(MM_URL=self.server.url, MM_MODEL="m"))
         self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
-        self.assertIn("mm: mcp__s__echo always asks for a permission and there is nobody to ask (mcp.<server>.permissions)\n", done.stderr)
+        self.assertIn("mm: mcp__s__echo always asks for a permission and there is nobody to ask "
+                      "(mcp.<server>.permissions)\n", done.stderr)
         self.assertNotIn("the server ended", done.stderr)
 
 
 class TheReplay(ReachingTest):
-    CALLS = (("mcp__x__y__long_line", {}), ("mcp__gone__t", {}), ("ask_agent", {"agent": " rev ", "prompt": "say x"}),
-             ("ask_agent", {"agent": "nobody", "prompt": "x"}), ("plan", {"action": " Show "}), ("plan", {"action": "odd"}),
-             ("ask_user", {"questions": [{"question": " Which\none? ", "options": ["a", "b"]}]}), ("nonsense", {"a": 1}))
+    CALLS = (("mcp__x__y__long_line", {}), ("mcp__gone__t", {}),
+             ("ask_agent", {"agent": " rev ", "prompt": "say x"}),
+             ("ask_agent", {"agent": "nobody", "prompt": "x"}), ("plan", {"action": " Show "}),
+             ("plan", {"action": "odd"}), ("ask_user",
+                                           {"questions": [{"question": " Which\none? ",
+                                                           "options": ["a", "b"]}]}), ("nonsense", {"a": 1}))
 
     def test_calls_are_called_as_they_were(self):
-        editor = self.editor(mcp={"x__y": fake("mcp_server")}, agents={"Rev": fake("asked_agent", "now")}, sessions={"enabled": True})
+        editor = self.editor(mcp={"x__y": fake("mcp_server")}, agents={"Rev": fake("asked_agent", "now")},
+                             sessions={"enabled": True})
         session = editor.new_session()
         self.server.script(*[call(name, **arguments) for name, arguments in self.CALLS], DONE)
         editor.prompt(session, "go")
         live = editor.updates("tool_call")
         editor.request("session/load", {"sessionId": session, "cwd": editor.cwd, "mcpServers": []})
         replayed = editor.updates("tool_call")[len(live):]
-        shown = [[(each["title"], each["kind"], each["rawInput"]) for each in calls] for calls in (live, replayed)]
+        shown = [[(each["title"], each["kind"], each["rawInput"]) for each in calls]
+                 for calls in (live, replayed)]
         self.assertEqual(*shown)
-        self.assertEqual([title for title, _, _ in shown[0][:3]], ["x__y: long line", "mcp__gone__t", "ask_agent: Rev"])
+        self.assertEqual([title for title, _, _ in shown[0][:3]],
+                         ["x__y: long line", "mcp__gone__t", "ask_agent: Rev"])
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ class Ask(unittest.TestCase):
 
     def ask(self, *lines, agent=None, more=(), stdin=b"", env=None):
         """(exit code, stdout, stderr)"""
-        done = support.run(*more, "--ask", agent or shlex.join(PROGRAM), "\n".join(lines), cwd=self.folder, stdin=stdin, env=env)
+        done = support.run(*more, "--ask", agent or shlex.join(PROGRAM), "\n".join(lines), cwd=self.folder,
+                           stdin=stdin, env=env)
         return done.returncode, done.stdout, done.stderr
 
     def configure(self, **agents):
@@ -32,8 +33,9 @@ class Ask(unittest.TestCase):
             json.dump({"agents": agents}, file)
         return "--config", path
 
-    def test_the_answer_alone_on_stdout_and_the_tools_on_stderr(self):
-        self.assertEqual(self.ask("say I look.", "call 1 ls -la", "plan 2 rm", "say Fine."), (0, "Fine.\n", "ls -la\n"))
+    def test_stdout_has_only_the_answer(self):
+        self.assertEqual(self.ask("say I look.", "call 1 ls -la", "plan 2 rm", "say Fine."),
+                         (0, "Fine.\n", "ls -la\n"))
 
     def test_a_configured_agent(self):
         more = self.configure(rev={"command": PROGRAM, "env": {"COLOUR": "red"}})
@@ -47,7 +49,8 @@ class Ask(unittest.TestCase):
         self.assertIn("yes!", self.ask("edit")[1])
         code, answer, log = self.ask("edit", more=["--no-yolo"])
         self.assertIn("no!", answer)
-        self.assertEqual(log, "mm: %s: edit a.txt needs a permission and there is nobody to ask (use --yolo)\n" % NAME)
+        self.assertEqual(log, "mm: %s: edit a.txt needs a permission and there is nobody to ask (use "
+                              "--yolo)\n" % NAME)
 
     def test_a_form_is_answered_with_an_error(self):
         self.assertEqual(self.ask("form"), (0, '"nobody can be asked here"\n', ""))
@@ -64,8 +67,10 @@ class Ask(unittest.TestCase):
 
     def test_wrong_calls(self):
         for agent, line in (
-            ("nobody", "--ask nobody: no agent of that name in the configuration (it names none), and no such program"),
-            ("./nobody -x", "--ask ./nobody -x: no agent of that name in the configuration (it names none), and no such program"),
+            ("nobody", "--ask nobody: no agent of that name in the configuration (it names none), and no "
+                       "such program"),
+            ("./nobody -x", "--ask ./nobody -x: no agent of that name in the configuration (it names none), "
+                            "and no such program"),
             ("'", "--ask ': No closing quotation"),
         ):
             with self.subTest(agent):
@@ -78,9 +83,10 @@ class Ask(unittest.TestCase):
         code, _, log = self.ask("say x", env=support.environment(MM_AGENT_DEPTH="2"))
         self.assertEqual((code, log), (1, "mm: too deep (2)\n"))
 
-    def test_mm_asks_mm_which_asks_nobody_for_yolo_is_off(self):
+    def test_an_asked_mm_without_yolo(self):
         mm = shlex.join(support.mm("-acp", "--demo"))
-        self.assertEqual(self.ask("run: echo hello", agent=mm), (0, "bash answered: hello\n", "bash: echo hello\n"))
+        self.assertEqual(self.ask("run: echo hello", agent=mm), (0, "bash answered: hello\n", "bash: echo "
+                                                                                              "hello\n"))
         code, answer, log = self.ask("run: echo hello", agent=mm, more=["--no-yolo"])
         self.assertEqual((code, answer), (0, "bash answered: [command rejected by the user]\n"))
         self.assertIn("needs a permission", log)

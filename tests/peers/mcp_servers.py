@@ -1,4 +1,6 @@
-"""What the tests of MCP share: servers of the fake, each with its words, and a look at what they leave behind."""
+"""What the tests of MCP share: servers of the fake, each with its words, and a look at what they leave
+behind.
+"""
 
 from __future__ import annotations
 
@@ -57,4 +59,5 @@ class McpTest(PeerTest):
     def assert_nothing_left(self, *names):
         """No thread of these servers is left, and so no program: the threads wait for its end."""
         left = tuple("mcp %s " % name for name in names)
-        self.wait_for(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith(left)])
+        self.wait_for(lambda: not [thread for thread in threading.enumerate()
+                                   if thread.name.startswith(left)])

@@ -50,10 +50,11 @@ class TheWords(unittest.TestCase):
 
 
 class TheCalls(unittest.TestCase):
-    def test_a_title_is_shown_once_the_call_is_more_than_planned(self):
+    def test_a_title_is_shown_once_the_call_runs(self):
         for updates, shown in (
             ([{"title": "ls", "status": "in_progress"}], ["ls"]),
-            ([{"title": "bash", "status": "pending"}, {"title": "ls", "status": "in_progress"}, {"status": "completed"}],
+            ([{"title": "bash", "status": "pending"}, {"title": "ls", "status": "in_progress"},
+              {"status": "completed"}],
              [None, "ls", None]),
             ([{"title": "ls"}, {"status": "failed"}], [None, "ls"]),
             ([{"kind": "read", "status": "completed"}], ["read"]),
@@ -66,10 +67,11 @@ class TheCalls(unittest.TestCase):
                 self.assertEqual(len(calls), 1)
 
 
-    def test_what_a_finished_call_was_about_is_not_kept(self):
+    def test_details_of_a_finished_call_are_dropped(self):
         calls = acp_client.ToolCalls()
         for status in ("pending", "in_progress", "completed"):
-            calls.update({"toolCallId": "1", "title": "write", "status": status, "rawInput": {"text": "x"}, "content": ["x"]})
+            calls.update({"toolCallId": "1", "title": "write", "status": status, "rawInput": {"text": "x"},
+                          "content": ["x"]})
             self.assertEqual("rawInput" in calls.completed({"toolCallId": "1"}), status != "completed")
 
 
@@ -87,51 +89,61 @@ class ThePermissions(unittest.TestCase):
         ):
             with self.subTest(answer=answer, options=options):
                 outcome = {"outcome": "selected", "optionId": chosen} if chosen else {"outcome": "cancelled"}
-                self.assertEqual(acp_client.chosen(acp_client.options_of({"options": options}), answer), {"outcome": outcome})
+                self.assertEqual(acp_client.chosen(acp_client.options_of({"options": options}), answer),
+                                 {"outcome": outcome})
 
     def test_options_that_are_none(self):
-        for options in (None, {}, [None, "allow"], [{"kind": "allow_once"}], [{"kind": "allow_once", "optionId": 1}]):
+        for options in (None, {}, [None, "allow"], [{"kind": "allow_once"}],
+                        [{"kind": "allow_once", "optionId": 1}]):
             with self.subTest(options):
                 self.assertEqual(acp_client.options_of({"options": options}), [])
 
     def test_several_changes_are_shown_as_text(self):
         content = [{"type": "diff", "path": "/" + name, "oldText": None, "newText": name} for name in "ab"]
-        permission = acp_client.permission("rev", "call_1", "ask_agent", {"title": "edit", "content": content})
+        permission = acp_client.permission("rev", "call_1", "ask_agent",
+                                           {"title": "edit", "content": content})
         self.assertIsNone(permission.diff)
         self.assertIn("+++ /a\n@@ -0,0 +1 @@\n+a\n--- /b", permission.text)
 
     def test_a_fence_is_left_to_the_dialog(self):
-        for text, shown in (("```sh\nls\n```", "ls"), ("````\n```\nls\n```\n````", "```\nls\n```"), ("a\n```\nls\n```", "a\n```\nls\n```")):
+        for text, shown in (("```sh\nls\n```", "ls"), ("````\n```\nls\n```\n````", "```\nls\n```"),
+                            ("a\n```\nls\n```", "a\n```\nls\n```")):
             with self.subTest(text):
                 content = [{"type": "content", "content": {"type": "text", "text": text}}]
-                self.assertEqual(acp_client.permission("rev", "call_1", "ask_agent", {"content": content}).text, shown)
+                self.assertEqual(acp_client.permission("rev", "call_1", "ask_agent",
+                                                       {"content": content}).text, shown)
 
-    def test_no_request_is_longer_than_a_client_can_bear(self):
+    def test_no_request_is_too_long_for_clients(self):
         long = "x" * 100_000
-        call = {"toolCallId": "1", "title": long, "kind": long, "rawInput": {"a": long}, "locations": [{"path": long}] * 1000,
+        call = {"toolCallId": "1", "title": long, "kind": long, "rawInput": {"a": long},
+                "locations": [{"path": long}] * 1000,
                 "content": [{"type": "diff", "path": long, "oldText": long, "newText": long}]}
         sent = updates.permission_request("s", acp_client.permission("rev", "call_1", "ask_agent", call))
         self.assertLess(encoded_size(sent), 64 * 1024)
         options = [dict(YES, name="%d %s" % (number, long)) for number in range(1000)]
         self.assertLess(encoded_size(acp_client.question("rev", "call_1", call, options).schema), 32 * 1024)
 
-    def test_a_call_of_nonsense_is_a_dialog_all_the_same(self):
+    def test_a_call_of_nonsense_is_a_dialog(self):
         call = {"title": 7, "kind": None, "rawInput": "ls", "locations": [{"path": None}], "content": "x"}
         permission = acp_client.permission("rev", "call_1", "ask_agent", call)
-        self.assertEqual(permission, ((("call_1", "ask_agent", "rev: a tool call", "other", {}, ())), None, None))
+        self.assertEqual(permission, ((("call_1", "ask_agent", "rev: a tool call", "other", {}, ())), None,
+                                      None))
 
 
 class TheForms(unittest.TestCase):
     def test_what_is_no_form(self):
         schema = {"type": "object", "properties": {"a": {"type": "string"}}}
         self.assertEqual(acp_client.form("rev", "call_1", {"message": "A?", "requestedSchema": schema}),
-                         events.Form("call_1", "rev: A?", {"type": "object", "properties": {"a": {"type": "string", "title": "rev: a"}}}))
+                         events.Form("call_1", "rev: A?",
+                                     {"type": "object",
+                                      "properties": {"a": {"type": "string", "title": "rev: a"}}}))
         for params in ({}, {"message": "A?"}, {"message": 1, "requestedSchema": schema},
                        {"mode": "url", "message": "A?", "requestedSchema": schema},
                        {"message": "A?", "requestedSchema": {"type": "object"}},
                        {"message": "A?", "requestedSchema": {"properties": {}}},
                        {"message": "A?", "requestedSchema": {"properties": {"a": "string"}}},
-                       *({"message": "A?", "requestedSchema": {"properties": {"a": dict(odd, type="string")}}} for odd in (
+                       *({"message": "A?", "requestedSchema": {"properties": {"a": dict(odd, type="string")}}}
+                         for odd in (
                            {"title": {"a": 1}}, {"enum": 5}, {"enum": [1]}, {"oneOf": "ab"}, {"oneOf": ["a"]},
                            {"enum": ["x" * acp_client.FORM_BYTES]}, {"items": deep(acp_client.LEVELS)}))):
             with self.subTest(params):
@@ -151,8 +163,9 @@ class TheRest(unittest.TestCase):
                 self.assertEqual(acp_client.reason(RemoteError(-32603, message, data)), reason)
 
     def test_the_tokens(self):
-        for usage, tokens in (({"totalTokens": 7, "inputTokens": 5}, 7), ({"inputTokens": 5, "outputTokens": 2}, 7),
-                              ({"totalTokens": 0}, None), ({"totalTokens": "7"}, None), (None, None), ([], None)):
+        for usage, tokens in (({"totalTokens": 7, "inputTokens": 5}, 7),
+                              ({"inputTokens": 5, "outputTokens": 2}, 7), ({"totalTokens": 0}, None),
+                              ({"totalTokens": "7"}, None), (None, None), ([], None)):
             with self.subTest(usage):
                 self.assertEqual(acp_client.tokens({"usage": usage}), tokens)
 

@@ -1,4 +1,6 @@
-"""Asking an agent that is a program of its own: what it says, what it asks, and every way in which it can fail."""
+"""Asking an agent that is a program of its own: what it says, what it asks, and every way in which it can
+fail.
+"""
 
 from __future__ import annotations
 
@@ -46,13 +48,15 @@ class AskTest(connection.PeerTest):
         self.log = self.keep_log()
         self.seen = []
 
-    def ask(self, *lines, how="", yolo=False, cancel=None, environ=(), env=(), cwd=None, argv=None, **overrides):
+    def ask(self, *lines, how="", yolo=False, cancel=None, environ=(), env=(), cwd=None, argv=None,
+            **overrides):
         settings = {name.replace("_", "."): value for name, value in overrides.items()}
         settings = config.load(self.folder, {"HOME": self.folder}, None, settings)
         entry = entries.Agent(argv or (sys.executable, "-I", "-S", FAKE, how), dict(env), cwd, None)
-        asker = agent.Asker(self.front, "call_7", "ask_agent", yolo, lambda title, tail: self.seen.append((title, tail)))
-        return agent.ask("rev", entry, "\n".join(lines), self.folder, asker, settings, dict(os.environ, **dict(environ)),
-                         cancel or Cancel())
+        asker = agent.Asker(self.front, "call_7", "ask_agent", yolo, lambda title,
+                            tail: self.seen.append((title, tail)))
+        return agent.ask("rev", entry, "\n".join(lines), self.folder, asker, settings,
+                         dict(os.environ, **dict(environ)), cancel or Cancel())
 
     def failure(self, *lines, **more):
         with self.assertRaises(agent.AgentFailed) as caught:
@@ -65,10 +69,11 @@ class AskTest(connection.PeerTest):
 
 class WhatItSays(AskTest):
     def test_the_answer_with_what_was_done_for_it(self):
-        answer = self.ask("say I look.", "call 1 ls", "call 2 cat a", "say All", "say  is well.", "count 3400")
+        answer = self.ask("say I look.", "call 1 ls", "call 2 cat a", "say All", "say  is well.",
+                          "count 3400")
         self.assertEqual(answer, ("I look.\n\nAll is well.", "All is well.", "end_turn", 2, 3400))
 
-    def test_of_an_answer_before_its_last_call_nothing_is_lost(self):
+    def test_text_before_the_last_call_is_kept(self):
         self.assertEqual(self.ask("say Done.", "call 1 tidy up").last, "Done.")
 
     def test_messages_are_paragraphs(self):
@@ -94,8 +99,8 @@ class WhatItSays(AskTest):
 
     def test_its_environment(self):
         given = {"MM_API_KEY": "secret", "MM_TRACE": "/t", "MM_YOLO": "1", "MM_AGENT_DEPTH": "1", "OWN": "no"}
-        answer = self.ask("env MM_API_KEY", "say  ", "env MM_TRACE", "say  ", "env OWN", "say  ", "env MM_AGENT_DEPTH", "say  ", "env MM_YOLO",
-                          environ=given, env={"OWN": "yes"})
+        answer = self.ask("env MM_API_KEY", "say  ", "env MM_TRACE", "say  ", "env OWN", "say  ",
+                          "env MM_AGENT_DEPTH", "say  ", "env MM_YOLO", environ=given, env={"OWN": "yes"})
         self.assertEqual(answer.text, "None None 'yes' '2' 'false'")
         self.assertEqual(self.ask("env MM_YOLO", environ=given, yolo=True).text, "'1'")
 
@@ -112,9 +117,10 @@ class WhatItAsks(AskTest):
     def answers(self, *given, lines, **more):
         """What the agent got for its lines, with these answers of the user's."""
         self.front = Front(*given)
-        return self.ask(*[each for line in lines for each in (line, "say |")], **more).text.rstrip("|").split("|")
+        return self.ask(*[each for line in lines for each in (line, "say |")],
+                        **more).text.rstrip("|").split("|")
 
-    def test_an_answer_is_the_agents_own_option_of_that_kind(self):
+    def test_an_answer_is_the_agents_own_option(self):
         given = (events.ALLOW, events.ALLOW_ALWAYS, events.REJECT, events.NEVER)
         got = self.answers(*given, lines=["permission x"] * 4)
         self.assertEqual([option.split('"')[-2] for option in got], ["yes!", "ever", "no!", "at-no-time"])
@@ -126,11 +132,13 @@ class WhatItAsks(AskTest):
     def test_what_the_user_is_shown(self):
         self.answers(events.ALLOW, events.ALLOW, lines=["edit", "plan 5 rm -rf /", "permission 5"])
         edit = events.ToolPending("call_7", "ask_agent", "rev: edit a.txt", "edit", {}, ("/a.txt",))
-        known = events.ToolPending("call_7", "ask_agent", "rev: rm -rf /", "execute", {"command": "rm -rf /"}, ())
-        self.assertEqual(self.front.asked, [events.Permission(edit, events.Diff("/a.txt", "old\n", "new\n"), None),
+        known = events.ToolPending("call_7", "ask_agent", "rev: rm -rf /", "execute", {"command": "rm -rf /"},
+                                   ())
+        self.assertEqual(self.front.asked, [events.Permission(edit, events.Diff("/a.txt", "old\n", "new\n"),
+                                                              None),
                                             events.Permission(known, None, None)])
 
-    def test_a_permission_that_is_a_choice_is_asked_as_one(self):
+    def test_a_permission_with_choices_is_a_form(self):
         given = events.FormAnswer(events.ACCEPTED, {"choice": "Blue"}), events.FormAnswer(events.DECLINED)
         got = self.answers(*given, events.FormAnswer(events.UNAVAILABLE), lines=["question"] * 3)
         self.assertEqual([each.split('"')[-2] for each in got], ["b", "none", "cancelled"])
@@ -139,12 +147,15 @@ class WhatItAsks(AskTest):
         self.assertEqual(form.schema["properties"]["choice"]["enum"], ["Red", "Blue"])
 
     def test_forms(self):
-        given = [events.FormAnswer(action) for action in (events.DECLINED, events.FORM_CANCELLED, events.UNAVAILABLE)]
-        got = self.answers(events.FormAnswer(events.ACCEPTED, {"q1": "Ada"}), *given, lines=["form"] * 4, yolo=True)
-        self.assertEqual(got, ['{"action": "accept", "content": {"q1": "Ada"}}', '{"action": "decline"}', '{"action": "cancel"}',
-                               '"nobody can be asked here"'])
+        given = [events.FormAnswer(action) for action in (events.DECLINED, events.FORM_CANCELLED,
+                                                          events.UNAVAILABLE)]
+        got = self.answers(events.FormAnswer(events.ACCEPTED, {"q1": "Ada"}), *given, lines=["form"] * 4,
+                           yolo=True)
+        self.assertEqual(got, ['{"action": "accept", "content": {"q1": "Ada"}}', '{"action": "decline"}',
+                               '{"action": "cancel"}', '"nobody can be asked here"'])
         form = self.front.asked[0]
-        self.assertEqual((form.ref, form.message, list(form.schema["properties"])), ("call_7", "rev: Who…", ["q1"]))
+        self.assertEqual((form.ref, form.message, list(form.schema["properties"])),
+                         ("call_7", "rev: Who…", ["q1"]))
 
     def test_what_mm_cannot_do_is_refused(self):
         got = self.answers(lines=["url", "read"])
@@ -157,7 +168,8 @@ class HowItFails(AskTest):
         for how, lines, line in (
             ("exit", (), "rev ended with exit code 1: no licence"),
             ("version", (), "rev speaks version 2 of the protocol, mm speaks 1"),
-            ("auth", (), "rev wants you to sign in first: start it once by hand (%s -I -S %s auth)" % (sys.executable, FAKE)),
+            ("auth", (), "rev wants you to sign in first: start it once by hand (%s -I -S %s auth)"
+             % (sys.executable, FAKE)),
             ("refuse", (), "rev refused session/new: No refuse"),
             ("nosession", (), "rev gave no session id"),
             ("", ("exit 0",), "rev ended with exit code 0"),
@@ -180,7 +192,8 @@ class HowItFails(AskTest):
         noisy = self.in_thread(*["stray x", "sleep 0.4"] * 6, askAgent_idleTimeout=1)
         at_once = self.in_thread(how="mute", askAgent_idleTimeout=1)
         self.front = Slow()
-        asking = self.in_thread("permission x", askAgent_idleTimeout=1)  # while the user thinks it is not silent
+        # while the user thinks it is not silent
+        asking = self.in_thread("permission x", askAgent_idleTimeout=1)
         self.assertEqual(str(silent()), "rev was silent for 1 s")
         self.assertEqual(str(noisy()), "rev was silent for 1 s", "noise is no message")
         self.assertEqual(str(at_once()), "rev did not answer initialize within 1 s")
@@ -188,11 +201,14 @@ class HowItFails(AskTest):
 
     def test_a_program_that_is_not_there(self):
         gone = os.path.join(self.folder, "gone")
-        self.assertEqual(self.failure(argv=("./nothing",)), "rev cannot be started: ./nothing: No such file or directory")
-        self.assertEqual(self.failure(cwd="gone"), "rev cannot be started: %s: No such file or directory" % gone)
+        self.assertEqual(self.failure(argv=("./nothing",)), "rev cannot be started: ./nothing: No such file "
+                                                            "or directory")
+        self.assertEqual(self.failure(cwd="gone"),
+                         "rev cannot be started: %s: No such file or directory" % gone)
 
     def test_a_command_line_that_no_system_can_start(self):
-        self.assertEqual(self.failure(argv=(sys.executable, "\0")), "rev cannot be started: %s: embedded null byte" % sys.executable)
+        self.assertEqual(self.failure(argv=(sys.executable, "\0")), "rev cannot be started: %s: embedded "
+                                                                    "null byte" % sys.executable)
 
     def test_what_was_said_before_is_kept(self):
         with self.assertRaises(agent.AgentFailed) as caught:
@@ -214,9 +230,11 @@ class TheEnd(AskTest):
         sleepers, begin = [int(self.seen[-1][1])], time.monotonic()
         cancel.cancel()
         sleepers.append(int(self.ask("linger").text))
-        self.assertEqual(self.failure("linger", "exit 1"), "rev ended with exit code 1")  # though its child holds its stdout
+        # though its child holds its stdout
+        self.assertEqual(self.failure("linger", "exit 1"), "rev ended with exit code 1")
         self.assertIsInstance(deaf(), Cancelled)
-        support.wait_until(lambda: not any(map(support.alive, sleepers)), what="the end of what they had started")
+        support.wait_until(lambda: not any(map(support.alive, sleepers)), what="the end of what they had "
+                                                                               "started")
         self.assertLess(time.monotonic() - begin, 7)
         support.wait_until(lambda: threading.active_count() <= threads, what="the end of the threads")
         self.assertLessEqual(len(set(support.children(os.getpid())) - children), 1)  # the guardian
@@ -242,7 +260,8 @@ class TheEnd(AskTest):
         self.front = Front()
         outcome = self.in_thread("stderr bye", "permission x", how="")
         self.assertTrue(self.front.waiting.wait(support.DEADLINE))
-        fake = next(process.pid for process in support.processes() if process.pid == process.group and fake_runs(process.pid))
+        fake = next(process.pid for process in support.processes() if process.pid == process.group
+                    and fake_runs(process.pid))
         os.kill(fake, 9)
         self.assertEqual(str(outcome()), "rev ended with signal 9: bye")
 
@@ -262,7 +281,8 @@ class TheEnd(AskTest):
 
 def fake_runs(pid):
     """Whether the process is the fake agent, a child of this one."""
-    return pid in support.children(os.getpid()) and FAKE.encode() in open("/proc/%d/cmdline" % pid, "rb").read()
+    return pid in support.children(os.getpid()) and FAKE.encode() in open("/proc/%d/cmdline" % pid,
+                                                                          "rb").read()
 
 
 if __name__ == "__main__":

@@ -18,9 +18,10 @@ STATELESS = "io.modelcontextprotocol/protocolVersion"
 
 
 class TheStart(McpTest):
-    def test_either_way_and_any_known_revision_leads_to_the_tools(self):
+    def test_every_known_revision_leads_to_the_tools(self):
         cases = {"new": fake(), "stateless": fake("stateless"), "batch": fake("batch")}
-        cases.update(("r%d" % number, fake("revision=" + revision)) for number, revision in enumerate(mcp.REVISIONS))
+        cases.update(("r%d" % number, fake("revision=" + revision)) for number,
+                     revision in enumerate(mcp.REVISIONS))
         servers = self.servers(**cases)
         for name in cases:
             with self.subTest(name):
@@ -29,26 +30,28 @@ class TheStart(McpTest):
                 self.assertEqual(offers["echo"].description, "Does echo")
                 answer = offers["echo"].server.call("echo", {"text": "héllo"}, Cancel(), None)
                 self.assertEqual(answer["content"], [{"type": "text", "text": "héllo"}])
-        self.assertEqual([offer.server.name for offer in servers.tools() if offer.name == "echo"], list(cases))
+        self.assertEqual([offer.server.name for offer in servers.tools() if offer.name == "echo"],
+                         list(cases))
         self.assertEqual(self.log, ["mcp: waiting for " + ", ".join(cases)])
 
-    def test_the_handshake_ends_with_initialized_and_the_other_way_says_all_in_every_request(self):
+    def test_both_ways_of_talking(self):
         servers = self.servers(a=fake(), b=fake("stateless"))
         heard, meta = {}, {}
         for offer in servers.tools():
             if offer.name in ("heard", "meta"):
                 told = json.loads(offer.server.call(offer.name, {}, Cancel(), None)["content"][0]["text"])
                 (heard if offer.name == "heard" else meta)[offer.server.name] = told
-        self.assertEqual([[each["method"] for each in heard[name]] for name in "ab"], [["notifications/initialized"], []])
+        self.assertEqual([[each["method"] for each in heard[name]] for name in "ab"],
+                         [["notifications/initialized"], []])
         self.assertEqual(list(meta["a"]), ["progressToken"])
         self.assertEqual(meta["b"][STATELESS], "2026-07-28")
         self.assertEqual(meta["b"]["io.modelcontextprotocol/clientCapabilities"], {})
         self.assertIn("progressToken", meta["b"])
 
-    def test_a_server_that_does_not_start_is_one_line_and_no_exception(self):
+    def test_servers_that_do_not_start(self):
         servers = self.servers(
-            missing=fake()._replace(argv=("no-such-program-anywhere",)), exits=fake("exit"), refuses=fake("refuse"),
-            future=fake("revision=2099-01-01"), good=fake())
+            missing=fake()._replace(argv=("no-such-program-anywhere",)), exits=fake("exit"),
+            refuses=fake("refuse"), future=fake("revision=2099-01-01"), good=fake())
         self.assertEqual({offer.server.name for offer in servers.tools()}, {"good"})
         self.assertEqual(sorted(line for line in self.log if not line.startswith("mcp: waiting")), [
             "mcp exits: the server ended (exit code 3): no licence found",
@@ -59,21 +62,24 @@ class TheStart(McpTest):
         servers.close()
         self.assert_nothing_left("missing", "exits", "refuses", "future", "good")
 
-    def test_a_server_that_does_not_answer_is_one_line(self):
+    def test_servers_that_do_not_answer(self):
         servers = self.servers(seconds=0.3, silent=fake("silent"), deaf=fake("deaf"))
         self.assertEqual(servers.tools(), ())
-        self.assertEqual(sorted(self.log[1:]), ["mcp deaf: it did not answer within 0.3 s", "mcp silent: it did not answer within 0.3 s"])
+        self.assertEqual(sorted(self.log[1:]), ["mcp deaf: it did not answer within 0.3 s",
+                                                "mcp silent: it did not answer within 0.3 s"])
 
     def test_the_list_comes_in_pages_twenty_at_most(self):
         servers = self.servers(few=fake("pages=4"), endless=fake("pages=1000"))
         count = len([offer for offer in servers.tools() if offer.server.name == "few"])
         self.assertEqual(count, 12)
-        self.assertIn("mcp endless: it lists more than 20 pages or 1000 tools, the rest is left out", self.log)
+        self.assertIn("mcp endless: it lists more than 20 pages or 1000 tools, the rest is left out",
+                      self.log)
 
-    def test_a_page_that_is_named_again_ends_the_list(self):
+    def test_a_repeated_page_ends_the_list(self):
         servers = self.servers(fake=fake("circle", "pages=2"))
         self.assertEqual([offer.name for offer in servers.tools()], ["echo", "heard", "meta"])
-        self.assertEqual(self.log[1:], ["mcp fake: it names a page of its tools a second time: its list ends there"])
+        self.assertEqual(self.log[1:], ["mcp fake: it names a page of its tools a second time: its list ends "
+                                        "there"])
 
     def test_only_the_tools_that_are_named_are_offered(self):
         servers = self.server(tools=("echo", "nothing"))
@@ -87,7 +93,7 @@ class TheStart(McpTest):
         self.assertEqual((seen.get("MM_API_KEY"), seen["KEPT"], seen["OTHER"]), (None, "yes", "inner"))
         self.assertEqual(seen["CWD"], self.folder)
 
-    def test_the_first_turn_waits_a_moment_and_the_late_come_with_the_next_conversation(self):
+    def test_late_servers_come_with_the_next_conversation(self):
         servers = self.servers(ready=False, late=fake("hold=%s" % self.gate), good=fake())
         self.wait_for(lambda: [server.name for server in servers.starting()] == ["late"])
         servers.ready(Cancel(), 0.1)
@@ -98,9 +104,10 @@ class TheStart(McpTest):
         self.assertEqual({offer.server.name for offer in servers.tools()}, {"good"}, "the list is frozen")
         servers.begin()
         servers.ready(Cancel())
-        self.assertEqual([offer.server.name for offer in servers.tools() if offer.name == "echo"], ["late", "good"])
+        self.assertEqual([offer.server.name for offer in servers.tools() if offer.name == "echo"],
+                         ["late", "good"])
 
-    def test_a_server_that_is_asked_for_its_tools_again_takes_calls(self):
+    def test_calls_work_while_tools_are_listed(self):
         servers = self.servers(fake=fake())
         self.text(servers, "change")
         echo = servers.tools()[0]
@@ -123,7 +130,7 @@ class TheStart(McpTest):
         cancel.cancel()
         self.assertIsInstance(wait(), Cancelled)
 
-    def test_a_changed_list_is_said_and_taken_over_with_the_next_conversation(self):
+    def test_a_changed_list_waits_for_new(self):
         servers = self.server()
         self.text(servers, "change")
         self.assertNotIn("new", [offer.name for offer in servers.tools()])
@@ -149,14 +156,15 @@ class ACall(McpTest):
     def test_a_call_that_asks_for_input_fails(self):
         with self.assertRaises(mcp.McpFailure) as caught:
             self.call(self.server(), "answer", resultType="input_required", inputRequests={})
-        self.assertEqual(str(caught.exception), "mcp fake: answer asks for more than a tool call can give, which mm does not support")
+        self.assertEqual(str(caught.exception), "mcp fake: answer asks for more than a tool call can give, "
+                                                "which mm does not support")
 
     def test_progress_is_told_and_gives_more_time(self):
         servers = self.server(timeout=0.7)
         self.assertEqual(self.text(servers, "slow", steps=3, gap=0.3), "done")
         self.assertEqual(self.said[:2], ["1/3 at it", "2/3 at it"])
 
-    def test_silence_ends_a_call_and_its_late_answer_is_ignored(self):
+    def test_silence_ends_a_call(self):
         servers = self.server(timeout=0.4)
         with self.assertRaises(mcp.McpFailure) as caught:
             self.call(servers, "slow", steps=1, gap=0.5)
@@ -165,7 +173,7 @@ class ACall(McpTest):
         self.assertEqual(self.text(servers, "echo", text="next"), "next")
         self.assert_cancelled(servers, "timeout")
 
-    def test_a_cancel_ends_a_call_and_tells_the_server(self):
+    def test_a_cancel_ends_a_call(self):
         servers, cancel = self.server(), Cancel()
         wait = in_thread(lambda: self.call(servers, "never", cancel))
         time.sleep(0.1)
@@ -178,7 +186,7 @@ class ACall(McpTest):
         self.assertEqual((notice["method"], notice["params"]["reason"]), ("notifications/cancelled", reason))
         self.assertIsInstance(notice["params"]["requestId"], int)
 
-    def test_progress_gives_no_more_time_than_there_is_in_all(self):
+    def test_progress_does_not_extend_the_total(self):
         clock = Clock()
         limit = mcp.CallLimit(60, self.said.append, clock=clock)
         while limit.left() > 0:
@@ -192,7 +200,8 @@ class ACall(McpTest):
         for words in (("noise",), ("twice",), ("flood",), ("batch", "noise", "twice", "stateless")):
             with self.subTest(words):
                 servers = self.server(*words)
-                self.assertEqual([self.text(servers, "echo", text=str(number)) for number in range(5)], list("01234"))
+                self.assertEqual([self.text(servers, "echo", text=str(number)) for number in range(5)],
+                                 list("01234"))
         self.assertIn("[mcp fake] Server is up!", self.log)
         self.assertIn("[mcp fake] [info] listening", self.log)
         self.assertIn("[mcp fake] " + "x" * 200 + "…", self.log)
@@ -206,7 +215,7 @@ class ADeath(McpTest):
             self.call(servers, tool, **arguments)
         return str(caught.exception)
 
-    def test_it_ends_the_call_and_the_next_one_starts_it_again_three_times_in_all(self):
+    def test_three_deaths_turn_a_server_off(self):
         servers = self.server()
         self.text(servers, "change")
         ended, off = "mcp fake: the server ended (exit code 7): out of luck", "mcp fake is off after 3 failures"
@@ -221,7 +230,7 @@ class ADeath(McpTest):
         servers.begin()
         self.assertEqual(self.text(servers, "echo", text="a new conversation"), "a new conversation")
 
-    def test_a_start_that_worked_for_a_minute_makes_good_for_failures(self):
+    def test_a_minute_of_work_resets_failures(self):
         clock = Clock()
         server = mcp.McpServer("fake", fake(), self.folder, support.environment(), clock=clock)
         self.addCleanup(server.close)
@@ -235,7 +244,7 @@ class ADeath(McpTest):
         with self.assertRaisesRegex(mcp.McpFailure, "off after 3"):
             server.call("die", {}, Cancel(), None)
 
-    def test_one_that_leaves_its_stdout_to_a_child_is_dead_too(self):
+    def test_a_child_that_keeps_stdout_open(self):
         servers = self.server()
         self.assertEqual(self.failure(servers, "leave a child"), "mcp fake: the server ended (exit code 0)")
         self.assertEqual(self.text(servers, "echo", text="again"), "again")
@@ -245,10 +254,11 @@ class ADeath(McpTest):
 
     def test_a_line_without_an_end_ends_it(self):
         servers = self.server()
-        self.assertEqual(self.failure(servers, "long line"), "mcp fake: the server ended (a line over 16.0 MB)")
+        self.assertEqual(self.failure(servers, "long line"), "mcp fake: the server ended (a line over 16.0 "
+                                                             "MB)")
         self.assertEqual(self.text(servers, "echo", text="again"), "again")
 
-    def test_closing_ends_a_call_and_the_one_that_stays(self):
+    def test_closing_ends_calls_and_stubborn_servers(self):
         deaf = in_thread(self.stop_reading, self.servers(deaf=fake()))  # takes its time too
         servers = self.server("stubborn")
         wait = in_thread(lambda: self.call(servers, "slow", steps=2, gap=0, answer=False))
@@ -261,7 +271,8 @@ class ADeath(McpTest):
         self.assertEqual(deaf(), ["bye", "mcp deaf: the server ended (it closed its input)", "again"])
 
     def stop_reading(self, servers):
-        return [self.text(servers, "stop reading"), self.failure(servers, "echo", text="?"), self.text(servers, "echo", text="again")]
+        return [self.text(servers, "stop reading"), self.failure(servers, "echo", text="?"),
+                self.text(servers, "echo", text="again")]
 
     def test_a_cancelled_restart_is_no_failure(self):
         open(self.gate, "w").close()

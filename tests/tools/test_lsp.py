@@ -1,4 +1,6 @@
-"""lsp, with a real server of a toy language: what is asked of it, what the model reads, and what a rename leaves on disk."""
+"""lsp, with a real server of a toy language: what is asked of it, what the model reads, and what a rename
+leaves on disk.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ class LspTest(ToolTest):
 
 
 class SharedTest(LspTest):
-    """One server and one folder for all tests of the class, which empties it between them: a server takes its time to start."""
+    """One server and one folder for all tests of the class, which empties it between them: a server takes its
+    time to start.
+    """
 
     kept = None
 
@@ -116,8 +120,10 @@ class Navigation(SharedTest):
         for encoding in (None, "utf-16", "utf-32"):
             with self.subTest(encoding):
                 self.serve(encoding=encoding)
-                self.assertEqual(self.ask("definition", path="a.toy", symbol="greet", line=3), "a.toy:2: def greet name")
-                self.assertEqual(self.ask("hover", path="a.toy", symbol="x", line=3), "```toy\ndef x\n```\n\nA name.")
+                self.assertEqual(self.ask("definition", path="a.toy", symbol="greet", line=3),
+                                 "a.toy:2: def greet name")
+                self.assertEqual(self.ask("hover", path="a.toy", symbol="x", line=3),
+                                 "```toy\ndef x\n```\n\nA name.")
 
     def test_a_name_in_a_comment_is_passed_over(self):
         self.assertEqual(self.ask("definition", path="a.toy", symbol="greet"), "a.toy:2: def greet name")
@@ -130,7 +136,8 @@ class Navigation(SharedTest):
     def test_references_by_file(self):
         self.put("sub/c.toy", "greet greet\n")
         self.assertEqual(self.ask("references", path="b.toy", symbol="greet", line=2),
-                         "a.toy:2: def greet name\na.toy:3: 😀é greet x greet\nb.toy:2: greet x\nsub/c.toy:1: greet greet")
+                         "a.toy:2: def greet name\na.toy:3: 😀é greet x greet\nb.toy:2: greet x\nsub/c.toy:1: "
+                         "greet greet")
 
     def test_many_references(self):
         self.put("c.toy", "greet\n" * 100)
@@ -147,7 +154,8 @@ class Navigation(SharedTest):
     def test_the_symbols_of_a_file(self):
         self.assertEqual(self.ask("symbols", path="b.toy"), "1: function use\n1:   variable x")
         self.put("c.toy", "x\n")
-        self.assertEqual(self.ask("symbols", path="c.toy"), "[lsp: %s finds no symbols in c.toy]" % self.server_name())
+        self.assertEqual(self.ask("symbols", path="c.toy"),
+                         "[lsp: %s finds no symbols in c.toy]" % self.server_name())
 
     def test_find(self):
         self.assertEqual(self.ask("find", query="gre"), "a.toy:2: function greet in toy")
@@ -156,8 +164,10 @@ class Navigation(SharedTest):
 
     def test_a_name_that_is_elsewhere(self):
         self.put("c.toy", "greet\nx\nx\nx\nx\ngreet\nx\nx\nx\nx\n")
-        self.assertEqual(self.ask("definition", path="c.toy", symbol="greet", line=10), '[lsp: "greet" is not on line 10 of c.toy; it is on lines 1, 6]')
-        self.assertEqual(self.ask("definition", path="c.toy", symbol="nobody"), '[lsp: "nobody" is not in c.toy]')
+        self.assertEqual(self.ask("definition", path="c.toy", symbol="greet", line=10),
+                         '[lsp: "greet" is not on line 10 of c.toy; it is on lines 1, 6]')
+        self.assertEqual(self.ask("definition", path="c.toy", symbol="nobody"),
+                         '[lsp: "nobody" is not in c.toy]')
 
     def test_calls_that_lack_something(self):
         for arguments, text in [
@@ -165,8 +175,11 @@ class Navigation(SharedTest):
             ({"action": "definition", "path": "a.toy"}, '[lsp: definition needs "symbol"]'),
             ({"action": "rename", "path": "a.toy", "symbol": "x"}, '[lsp: rename needs "new_name"]'),
             ({"action": "find"}, '[lsp: find needs "query"]'),
-            ({"action": "fly"}, "[lsp: there is no action fly. Actions: definition, references, hover, symbols, find, diagnostics, rename]"),
-            ({"action": "symbols", "path": "x.unknown"}, "[lsp: there is no language server for .unknown files. There is one for toy (%s)" % self.server_name()),
+            ({"action": "fly"}, "[lsp: there is no action fly. Actions: definition, references, hover, "
+                                "symbols, find, diagnostics, rename]"),
+            ({"action": "symbols", "path": "x.unknown"}, "[lsp: there is no language server for .unknown "
+                                                         "files. There is one for toy (%s)"
+             % self.server_name()),
         ]:
             with self.subTest(arguments):
                 self.assertTrue(self.ask(**arguments).startswith(text))
@@ -175,7 +188,8 @@ class Navigation(SharedTest):
     def test_what_a_server_cannot_do(self):
         self.serve(cannot=["hoverProvider", "workspaceSymbolProvider"])
         name = self.server_name()
-        self.assertEqual(self.ask("hover", path="b.toy", symbol="x"), "[lsp: %s cannot do hover; use bash with grep]" % name)
+        self.assertEqual(self.ask("hover", path="b.toy", symbol="x"), "[lsp: %s cannot do hover; use bash "
+                                                                      "with grep]" % name)
         self.assertEqual(self.ask("find", query="x"), "[lsp: %s cannot do find; use bash with grep]" % name)
 
     def test_what_the_front_end_is_told(self):
@@ -193,8 +207,10 @@ class Navigation(SharedTest):
     def test_while_it_is_indexing(self):
         self.limit(client, INDEXING_LIMIT=0.1)
         self.serve(indexing=0.6)
-        self.assertEqual(self.ask("references", path="b.toy", symbol="use").split("\n")[-1], "[%s is still indexing: there may be more]" % self.server_name())
-        self.assertEqual(self.ask("rename", path="b.toy", symbol="greet", new_name="g"), "[lsp: %s is still indexing, try again]" % self.server_name())
+        self.assertEqual(self.ask("references", path="b.toy", symbol="use").split("\n")[-1],
+                         "[%s is still indexing: there may be more]" % self.server_name())
+        self.assertEqual(self.ask("rename", path="b.toy", symbol="greet", new_name="g"),
+                         "[lsp: %s is still indexing, try again]" % self.server_name())
         client.INDEXING_LIMIT = 10
         self.assertEqual(self.ask("references", path="b.toy", symbol="use"), "b.toy:1: def use x")
 
@@ -211,7 +227,8 @@ class Navigation(SharedTest):
             answers = {entry["answer"]: entry for entry in map(json.loads, file) if "answer" in entry}
         uri = "file://" + os.path.realpath(self.folder)
         self.assertEqual([answers["s%d" % number]["result"] for number in range(7)],
-                         [[None, None], None, None, None, [{"uri": uri, "name": os.path.basename(self.folder)}], {"applied": False}, None])
+                         [[None, None], None, None, None,
+                          [{"uri": uri, "name": os.path.basename(self.folder)}], {"applied": False}, None])
         self.assertEqual(answers["s6"]["error"]["code"], -32601)
         self.assertEqual([answers["s%d" % number]["error"] for number in range(6)], [None] * 6)
 
@@ -226,7 +243,8 @@ class Diagnostics(LspTest):
                 self.assertEqual(self.ask("diagnostics", path="c.toy"), text)
 
     def test_they_are_never_those_of_an_old_text(self):
-        for options in ({"late": 0.05}, {"versions": False, "only_news": True, "clears": True, "late": 0.05}, {"versions": True, "clears": True}):
+        for options in ({"late": 0.05}, {"versions": False, "only_news": True, "clears": True, "late": 0.05},
+                        {"versions": True, "clears": True}):
             with self.subTest(options):
                 self.put("c.toy", "good\n")
                 self.put("d.toy", "x\n")
@@ -275,12 +293,15 @@ class Files(LspTest):
         self.put("a.toy", "x\ny\ndef greet\n")
         self.assertEqual(self.ask("definition", path="b.toy", symbol="greet"), "a.toy:3: def greet")
         change, save = self.told("textDocument/didChange")[0], self.told("textDocument/didSave")[0]
-        self.assertEqual((change["contentChanges"], save["text"]), ([{"text": "x\ny\ndef greet\n"}], "x\ny\ndef greet\n"))
-        self.assertEqual([each["type"] for told in self.told("workspace/didChangeWatchedFiles") for each in told["changes"]], [2])
-        versions = [told["textDocument"]["version"] for told in self.told("textDocument/didOpen")] + [change["textDocument"]["version"]]
+        self.assertEqual((change["contentChanges"], save["text"]),
+                         ([{"text": "x\ny\ndef greet\n"}], "x\ny\ndef greet\n"))
+        self.assertEqual([each["type"] for told in self.told("workspace/didChangeWatchedFiles")
+                          for each in told["changes"]], [2])
+        versions = [told["textDocument"]["version"]
+                    for told in self.told("textDocument/didOpen")] + [change["textDocument"]["version"]]
         self.assertEqual(versions, [1, 2, 3])
 
-    def test_what_happens_to_files_that_it_was_never_shown(self):
+    def test_changes_of_files_it_never_saw(self):
         self.put("old.toy", "greet\n")
         self.put("c.toy", "x\n")
         self.put("large.toy", "x\n")
@@ -292,11 +313,13 @@ class Files(LspTest):
         self.put("large.toy", "x greet\n" * 150000)
         self.put("other", "greet\n")
         lines = self.ask("references", path="a.toy", symbol="greet").split("\n")
-        self.assertEqual(sorted(line.partition(":")[0] for line in lines), ["a.toy", "a.toy", "b.toy", "c.toy", "sub/new.toy"])
+        self.assertEqual(sorted(line.partition(":")[0] for line in lines),
+                         ["a.toy", "a.toy", "b.toy", "c.toy", "sub/new.toy"])
         happened = [(os.path.basename(change["uri"]), change["type"])
                     for told in self.told("workspace/didChangeWatchedFiles") for change in told["changes"]]
         self.assertEqual(happened, [("c.toy", 2), ("large.toy", 2), ("old.toy", 3), ("new.toy", 1)])
-        self.assertIn("6 places in 4 files", self.ask("rename", path="a.toy", symbol="greet", new_name="welcome"))
+        self.assertIn("6 places in 4 files", self.ask("rename", path="a.toy", symbol="greet",
+                                                      new_name="welcome"))
 
     def test_a_file_that_is_gone(self):
         self.ask("symbols", path="a.toy")
@@ -309,7 +332,8 @@ class Files(LspTest):
         for name in ("a", "b", "c", "d"):
             self.put(name + ".toy", "def x\n")
             self.ask("symbols", path=name + ".toy")
-        self.assertEqual([os.path.basename(told["textDocument"]["uri"]) for told in self.told("textDocument/didClose")], ["a.toy", "b.toy"])
+        self.assertEqual([os.path.basename(told["textDocument"]["uri"])
+                          for told in self.told("textDocument/didClose")], ["a.toy", "b.toy"])
 
     def test_languages_and_texts(self):
         self.put("c.toy", "é\r\n".encode("latin-1"))
@@ -327,13 +351,16 @@ class Rename(SharedTest):
 
     def test_the_dialog_comes_before_and_lists_the_files(self):
         action = self.prepare("rename", path="a.toy", symbol="greet", new_name="welcome")
-        self.assertEqual((action.asks, action.kind, action.diff, action.title), (True, "edit", None, "lsp: rename greet to welcome in a.toy"))
+        self.assertEqual((action.asks, action.kind, action.diff, action.title),
+                         (True, "edit", None, "lsp: rename greet to welcome in a.toy"))
         self.assertEqual(action.text, "rename greet to welcome: 4 places in 2 files\na.toy: 3\nb.toy: 1")
         self.assertEqual(action.paths, (self.path("a.toy"), self.path("b.toy")))
         self.assertEqual(self.texts(), (GREET, USE))
         result = action.run(None)
-        self.assertEqual((result.output, result.status), ("[renamed greet to welcome: 4 places in 2 files]\na.toy: 3\nb.toy: 1", events.COMPLETED))
-        self.assertEqual(self.texts(), ("# greet is a name\r\ndef welcome name\r\n😀é welcome x welcome\r\n", "def use x\n  welcome x\n"))
+        self.assertEqual((result.output, result.status), ("[renamed greet to welcome: 4 places in 2 "
+                                                          "files]\na.toy: 3\nb.toy: 1", events.COMPLETED))
+        self.assertEqual(self.texts(), ("# greet is a name\r\ndef welcome name\r\n😀é welcome x welcome\r\n",
+                                        "def use x\n  welcome x\n"))
 
     def test_all_shapes_of_an_edit(self):
         for encoding in (None, "utf-32"):
@@ -342,22 +369,28 @@ class Rename(SharedTest):
                 with self.subTest(shape=shape, encoding=encoding):
                     self.put("a.toy", "def greet name\r\n😀é greet x greet\r\n")
                     self.put("b.toy", USE)
-                    self.assertEqual(self.rename(shape), "[renamed greet to %s: 4 places in 2 files]\na.toy: 3\nb.toy: 1" % shape)
-                    self.assertEqual(self.texts(), ("def greet name\r\n😀é greet x greet\r\n".replace("greet", shape), USE.replace("greet", shape)))
+                    self.assertEqual(self.rename(shape), "[renamed greet to %s: 4 places in 2 files]\na.toy: "
+                                                         "3\nb.toy: 1" % shape)
+                    self.assertEqual(self.texts(),
+                                     ("def greet name\r\n😀é greet x greet\r\n".replace("greet", shape),
+                                      USE.replace("greet", shape)))
 
     def test_encodings_and_marks_stay(self):
-        self.put("c.toy", "\ufeffx greet\ngreet é\r\n".encode("utf-8"))  # which the server takes for a character when it reads the file
+        # which the server takes for a character when it reads the file
+        self.put("c.toy", "\ufeffx greet\ngreet é\r\n".encode("utf-8"))
         self.put("d.toy", "greet 😀\n".encode("utf-16"))
         self.put("e.toy", "é greet".encode("latin-1"))
         self.ask("symbols", path="d.toy")
         self.assertIn("8 places in 5 files", self.rename())
         self.assertEqual((self.get("c.toy"), self.get("d.toy"), self.get("e.toy")),
-                         ("\ufeffx welcome\nwelcome é\r\n".encode("utf-8"), "welcome 😀\n".encode("utf-16"), "é welcome".encode("latin-1")))
+                         ("\ufeffx welcome\nwelcome é\r\n".encode("utf-8"), "welcome 😀\n".encode("utf-16"),
+                          "é welcome".encode("latin-1")))
 
     def test_what_an_encoding_cannot_hold_changes_nothing(self):
         self.put("c.toy", "greet é\n".encode("latin-1"))
         self.ask("symbols", path="c.toy")
-        self.assertEqual(self.rename("中"), "[lsp: the encoding of c.toy is unknown, so '中' cannot be written. "
+        self.assertEqual(self.rename("中"), "[lsp: the encoding of c.toy is unknown, so '中' cannot be "
+                                           "written. "
                          "Convert it first, in bash: iconv -f <encoding> -t UTF-8 c.toy]")
         self.assertEqual(self.texts(), (GREET, USE))
 
@@ -368,10 +401,14 @@ class Rename(SharedTest):
         self.addCleanup(os.unlink, outside)
         for shape, text in [
             ("overlap", "[lsp: %s sent edits of a.toy that overlap. Nothing was changed]" % name),
-            ("outside", "[lsp: the rename would change %s, which is outside of the working directory. Nothing was changed]" % os.path.realpath(outside)),
-            ("shifted", "[lsp: %s's edit does not fit a.toy as it is now. Nothing was changed, try again]" % name),
-            ("none", '[lsp: %s: there is nothing to rename here]' % name),  # so it says of the comment, which comes first
-            ("move", "[lsp: %s would create, move or delete files, too, which is left to bash. Nothing was changed]" % name),
+            ("outside", "[lsp: the rename would change %s, which is outside of the working directory. "
+                        "Nothing was changed]" % os.path.realpath(outside)),
+            ("shifted", "[lsp: %s's edit does not fit a.toy as it is now. Nothing was changed, try again]"
+             % name),
+            # so it says of the comment, which comes first
+            ("none", '[lsp: %s: there is nothing to rename here]' % name),
+            ("move", "[lsp: %s would create, move or delete files, too, which is left to bash. Nothing was "
+                     "changed]" % name),
         ]:
             with self.subTest(shape):
                 self.assertEqual(self.rename(shape), text)
@@ -386,23 +423,25 @@ class Rename(SharedTest):
 
     def test_what_the_server_refuses(self):
         self.put("c.toy", "# lonely\n")
-        self.assertTrue(self.rename(path="c.toy", symbol="lonely").endswith(": there is nothing to rename here]"))
+        self.assertTrue(self.rename(path="c.toy", symbol="lonely").endswith(": there is nothing to rename "
+                                                                            "here]"))
 
-    def test_a_file_that_changed_in_the_meantime_stops_all(self):
+    def test_a_file_that_changed_meanwhile_stops_all(self):
         action = self.prepare("rename", path="a.toy", symbol="greet", new_name="welcome")
         self.put("b.toy", "def use y\n  greet y\n")
         with self.assertRaises(ToolError) as caught:
             action.run(None)
-        self.assertEqual(str(caught.exception), "[lsp: b.toy changed while waiting for permission. Read it again.]")
+        self.assertEqual(str(caught.exception), "[lsp: b.toy changed while waiting for permission. Read it "
+                                                "again.]")
         self.assertEqual(self.texts(), (GREET, "def use y\n  greet y\n"))
 
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
-    def test_a_file_that_may_not_be_written_stops_all(self):
+    def test_a_read_only_file_stops_all(self):
         os.chmod(self.path("b.toy"), 0o400)
         self.assertEqual(self.rename(), "[lsp: b.toy is read-only]")
         self.assertEqual(self.texts(), (GREET, USE))
 
-    def test_the_model_knows_of_the_files_what_it_knew(self):
+    def test_what_the_model_knows_of_the_files(self):
         self.output("read_file", path="a.toy")
         self.rename()
         self.assertTrue(self.output("write_file", path="a.toy", content="x\n").startswith("[wrote a.toy"))
@@ -418,7 +457,8 @@ class Rename(SharedTest):
     def test_one_after_the_other(self):
         self.assertIn("4 places", self.rename("one"))
         self.assertIn("4 places", self.rename("two", symbol="one"))
-        self.assertEqual(self.texts(), (GREET.replace("greet", "two").replace("# two", "# greet"), USE.replace("greet", "two")))
+        self.assertEqual(self.texts(), (GREET.replace("greet", "two").replace("# two", "# greet"),
+                                        USE.replace("greet", "two")))
 
 
 class Hostile(LspTest):
@@ -441,9 +481,11 @@ class Hostile(LspTest):
 
     def test_servers_that_do_not_do_what_they_should(self):
         for options, texts in [
-            ({"hostile": "exit at once", "stderr": "no\n\x1b[31mlicence"}, ["[lsp: %s did not start: it ended (exit code 3): licence]"] * 2),
+            ({"hostile": "exit at once", "stderr": "no\n\x1b[31mlicence"}, ["[lsp: %s did not start: it "
+                                                                            "ended (exit code 3): licence]"] * 2),
             ({"hostile": "refuses"}, ["[lsp: %s did not start: no licence]"] * 2),
-            ({"hostile": "exit"}, ["[lsp: %s ended (exit code 7): the end is near]"] * 3 + ["[lsp: %s is off after 3 failures]"]),
+            ({"hostile": "exit"}, ["[lsp: %s ended (exit code 7): the end is near]"] * 3
+             + ["[lsp: %s is off after 3 failures]"]),
             ({"hostile": "huge"}, ["[lsp: %s ended (a line over 16.0 MB)]"]),
             ({"hostile": "twice"}, ["a.toy:2: def greet name"] * 2),
             ({"hostile": "noise"}, ["a.toy:2: def greet name"]),
@@ -457,7 +499,8 @@ class Hostile(LspTest):
 
     def test_servers_that_never_answer(self):
         self.limit(client, FIRST_LIMIT=0.1, LIMIT=0.2)
-        for hostile, limit, texts in [("silent at once", 0.1, ["[lsp: %s did not start: it did not answer in 0.1 s]"]),
+        for hostile, limit, texts in [("silent at once", 0.1, ["[lsp: %s did not start: it did not answer in "
+                                                               "0.1 s]"]),
                                       ("silent", 1, ["[lsp: %s is still indexing, try again]"] * 2)]:
             with self.subTest(hostile):
                 client.FIRST_LIMIT = limit
@@ -510,8 +553,10 @@ class Hostile(LspTest):
         return seconds
 
     def test_every_wait_can_be_cancelled(self):
-        for told, options in [("initialize", {"hostile": "silent at once"}), ("textDocument/definition", {"hostile": "silent"}),
-                              ("textDocument/didOpen", {"indexing": 20}), ("initialized", {"hostile": "deaf"})]:
+        for told, options in [("initialize", {"hostile": "silent at once"}),
+                              ("textDocument/definition", {"hostile": "silent"}),
+                              ("textDocument/didOpen", {"indexing": 20}),
+                              ("initialized", {"hostile": "deaf"})]:
             with self.subTest(options):
                 if options.get("hostile") == "deaf":
                     self.put("b.toy", "greet " * 50000)
@@ -555,7 +600,7 @@ class TheTool(LspTest):
             file.write("#!/bin/sh\n")
         os.chmod(path, 0o755)
 
-    def test_only_where_the_folder_has_a_language_with_a_server(self):
+    def test_only_for_languages_with_a_server(self):
         self.program("pylsp")
         self.assertFalse(self.offered())
         self.put("src/a.py", "")
@@ -582,5 +627,6 @@ class TheTool(LspTest):
         self.assertFalse(registry.reaching(settings, sub, {"PATH": self.programs, "HOME": self.path("home")}))
 
     def test_it_is_small(self):
-        self.assertLessEqual(len(json.dumps(registry.to_wire([self.tool])[0], ensure_ascii=False, separators=(",", ":"))), 900)
+        self.assertLessEqual(len(json.dumps(registry.to_wire([self.tool])[0], ensure_ascii=False,
+                                            separators=(",", ":"))), 900)
         self.assertEqual(registry.call_title(self.tool, {"action": "find", "query": "x"}), "lsp: find x")

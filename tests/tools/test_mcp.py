@@ -41,20 +41,24 @@ def listed(*names, **more):
 
 
 class WhatTheModelIsTold(unittest.TestCase):
-    def test_names_have_64_characters_at_most_and_are_told_apart(self):
+    def test_names_are_short_and_unique(self):
         long = "x" * 80
-        names = [tool.name for tool in listed("echo", "ec ho", "ec.ho", "ec_ho", "größe", long, long + "y", long + "z")]
-        self.assertEqual(names[:5], ["mcp__s__echo", "mcp__s__ec_ho", "mcp__s__ec_ho_2", "mcp__s__ec_ho_3", "mcp__s__gr__e"])
+        names = [tool.name for tool in listed("echo", "ec ho", "ec.ho", "ec_ho", "größe", long, long + "y",
+                                              long + "z")]
+        self.assertEqual(names[:5], ["mcp__s__echo", "mcp__s__ec_ho", "mcp__s__ec_ho_2", "mcp__s__ec_ho_3",
+                                     "mcp__s__gr__e"])
         self.assertEqual([len(name) for name in names[5:]], [64, 64, 64])
         self.assertEqual([name[-2:] for name in names[5:]], ["xx", "_2", "_3"])
         for name in names:
             self.assertRegex(name, "^[A-Za-z0-9_-]{1,64}$")
 
     def test_the_schema_is_cleaned_and_the_description_cut(self):
-        schema = {"type": "object", "properties": {"a": {"type": "string", "title": "A", "format": "uri"}}, "required": ["a"]}
+        schema = {"type": "object", "properties": {"a": {"type": "string", "title": "A", "format": "uri"}},
+                  "required": ["a"]}
         tool = listed("t", description="  d%s" % ("x" * 2000), schema=schema)[0]
         wire = registry.to_wire([tool])[0]["function"]
-        self.assertEqual(wire["parameters"], {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]})
+        self.assertEqual(wire["parameters"], {"type": "object", "properties": {"a": {"type": "string"}},
+                                              "required": ["a"]})
         self.assertEqual(wire["description"], "d" + "x" * 999 + "…")
 
     def test_arguments_are_passed_on_as_they_came(self):
@@ -78,17 +82,19 @@ class ToolsOfAServer(McpTest):
     def run_tool(self, tools, name, **arguments):
         return self.prepare(tools, name, **arguments).run(self.said.append)
 
-    def test_a_call_is_titled_and_asks_as_is_configured(self):
+    def test_the_title_and_the_permission(self):
         cases = (fake(), True, [True, False]), (fake(permissions="ask"), ALWAYS, [True, True])
         for entry, asks, asked in cases:
             with self.subTest(entry.permissions):
                 action = self.prepare(mcp.tools(self.servers(fake=entry), (), 0)[0], "echo", text="hi")
-                self.assertEqual((action.title, action.asks, action.paths, action.diff), ("fake: echo", asks, (), None))
+                self.assertEqual((action.title, action.asks, action.paths, action.diff),
+                                 ("fake: echo", asks, (), None))
                 self.assertEqual(action.text, '{\n  "text": "hi"\n}')
                 for yolo, expected in zip((False, True), asked):
                     front = Front()
                     pending = events.ToolPending("call_1", "mcp__fake__echo", action.title, "other", {}, ())
-                    Gate(yolo).answer(events.Permission(pending, None, action.text), action.asks, front, Cancel())
+                    Gate(yolo).answer(events.Permission(pending, None, action.text), action.asks, front,
+                                      Cancel())
                     self.assertEqual(bool(front.asked), expected)
 
     def test_results_of_every_kind(self):
@@ -100,18 +106,23 @@ class ToolsOfAServer(McpTest):
             ({"content": [text, {"type": "text", "text": "again\n"}]}, "hello\nagain"),
             ({"content": [{"type": "text", "text": "\x1b[31mred\x1b[0m\r\n\x00"}]}, "red"),
             ({"content": [text, image]}, "hello\n[image image/png, 2.0 KB]"),
-            ({"content": [{"type": "audio", "mimeType": "audio/wav", "data": "AA=="}]}, "[audio audio/wav, 1 byte]"),
+            ({"content": [{"type": "audio", "mimeType": "audio/wav", "data": "AA=="}]},
+             "[audio audio/wav, 1 byte]"),
             ({"content": [{"type": "image"}]}, "[image of unknown type, 0 bytes]"),
             ({"content": [{"type": "resource", "resource": {"uri": "a://b", "text": "inlined"}}]}, "inlined"),
-            ({"content": [{"type": "resource", "resource": {"uri": "a://b", "mimeType": "application/pdf", "blob": data}}]},
+            ({"content": [{"type": "resource", "resource": {"uri": "a://b", "mimeType": "application/pdf",
+                                                            "blob": data}}]},
              "[resource a://b application/pdf, 2.0 KB]"),
             ({"content": [{"type": "resource_link", "uri": "a://b", "name": "B"}]}, "[resource a://b B]"),
             ({"content": [{"type": "hologram"}, "no part", None]}, "[hologram]"),
             ({"content": [], "structuredContent": {"a": [1]}}, '{\n  "a": [\n    1\n  ]\n}'),
-            ({"structuredContent": {"a": 1}, "content": [image]}, '{\n  "a": 1\n}\n[image image/png, 2.0 KB]'),
+            ({"structuredContent": {"a": 1}, "content": [image]},
+             '{\n  "a": 1\n}\n[image image/png, 2.0 KB]'),
             ({"content": [text], "structuredContent": {"a": "hello"}}, "hello"),
-            ({"content": [text, image], "structuredContent": {"n": 17}}, 'hello\n{\n  "n": 17\n}\n[image image/png, 2.0 KB]'),
-            ({"content": [{"type": "text", "text": '{"b":2,"a":true}'}], "structuredContent": {"a": True, "b": 2}},
+            ({"content": [text, image], "structuredContent": {"n": 17}}, 'hello\n{\n  "n": 17\n}\n[image '
+                                                                         'image/png, 2.0 KB]'),
+            ({"content": [{"type": "text", "text": '{"b":2,"a":true}'}],
+              "structuredContent": {"a": True, "b": 2}},
              '{"b":2,"a":true}'),
             ({"content": [{"type": {"a": [1]}}]}, "[unknown]"),
             ({"content": []}, "[no output]"),
@@ -127,12 +138,13 @@ class ToolsOfAServer(McpTest):
             result = self.run_tool(tools, "answer", **answer)
             self.assertEqual((result.output, result.status), (expected, events.FAILED))
 
-    def test_a_long_result_is_cut_and_the_whole_is_in_a_file(self):
+    def test_a_long_result_goes_to_a_log(self):
         text = "\n".join("line %d" % number for number in range(20_000))
         output = self.run_tool(self.offered(), "echo", text=text).output
         self.assertLess(len(output), self.context.config.bash_max_output + 300)
         self.assertTrue(output.startswith("line 0\n") and output.endswith("\nline 19999"))
-        path = re.search(r"\[… \d+ lines \([\d.]+ KB\) left out; everything is in (\S+), use read_file or grep on it …\]", output).group(1)
+        path = re.search(r"\[… \d+ lines \([\d.]+ KB\) left out; everything is in (\S+), use read_file or "
+                         r"grep on it …\]", output).group(1)
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read(), text)
 
@@ -148,27 +160,33 @@ class ToolsOfAServer(McpTest):
         self.assertIn("1/2 at it", self.said)
 
     def test_tools_have_a_sixth_of_the_window(self):
-        session = Session("id", self.folder, self.context.config.replace(mcp={"fake": fake()}, tools_disabled=("mcp__fake__die",)))
+        session = Session("id", self.folder, self.context.config.replace(mcp={"fake": fake()},
+                                                                         tools_disabled=("mcp__fake__die",)))
         self.addCleanup(session.end)
         told = []
         for window in (0, 0, 1000, 1000):
             session.prepare(Cancel(), window)
-            told.append((len([tool for tool in session.prepared.tools if tool.name.startswith("mcp__")]), session.notices.take()))
-        line = ("mcp: 10 of 13 MCP tools are left out (fake: 10), because together they would take more than a sixth of the model's "
+            told.append((len([tool for tool in session.prepared.tools if tool.name.startswith("mcp__")]),
+                         session.notices.take()))
+        line = ("mcp: 10 of 13 MCP tools are left out (fake: 10), because together they would take more than "
+                "a sixth of the model's "
                 "window of 1000 tokens: name those that are needed in mcp.fake.tools")
         self.assertEqual(told, [(13, []), (13, []), (3, [line]), (3, [])])
         self.assertEqual(self.log.count(line), 1)
 
 
 class TheBound(unittest.TestCase):
-    def test_a_large_server_does_not_keep_out_a_small_one(self):
-        servers = Listed(lambda: offers(*["t%d" % number for number in range(1000)], server="large", description="d" * 900)
+    def test_servers_take_turns(self):
+        servers = Listed(lambda: offers(*["t%d" % number for number in range(1000)], server="large",
+                                        description="d" * 900)
                          + offers("now", server="small"))
         tools, line = mcp.tools(servers, (), 0)
         self.assertEqual(tools[-1].name, "mcp__small__now")
         self.assertLess(len(json.dumps(registry.to_wire(tools))), 40_000)
-        self.assertRegex(line, r"^mcp: \d+ of 1001 MCP tools are left out \(large: \d+\), because together they would take more than "
-                               r"10000 tokens, and the model's window is not known: name those that are needed in mcp\.large\.tools$")
+        self.assertRegex(line, r"^mcp: \d+ of 1001 MCP tools are left out \(large: \d+\), because together "
+                               r"they would take more than "
+                               r"10000 tokens, and the model's window is not known: name those that are "
+                               r"needed in mcp\.large\.tools$")
 
 
 class ThePage(unittest.TestCase):
@@ -178,21 +196,25 @@ class ThePage(unittest.TestCase):
         client = peers.mcp
         lines = (
             client.NO_START % ("<program>", "No such file or directory"), client.SLOW_START % client.START,
-            client.REFUSED % ("initialize", "<message>"), client.REVISION % "<revision>", client.STILL_STARTING, client.CHANGED,
-            client.MANY_TOOLS, client.SAME_PAGE, client.NO_SUCH_TOOL % ("<tool>", "<name>"),
-            client.SERVER_ENDED % "exit code 3" + ": <last line of its stderr>")
+            client.REFUSED % ("initialize", "<message>"), client.REVISION % "<revision>",
+            client.STILL_STARTING, client.CHANGED, client.MANY_TOOLS, client.SAME_PAGE,
+            client.NO_SUCH_TOOL % ("<tool>", "<name>"), client.SERVER_ENDED % "exit code 3" + ": <last line "
+                                                                                              "of its stderr>")
         results = (
             client.REFUSED % ("<tool>", "<message>"), client.SILENT % ("<tool>", MCP_TIMEOUT),
             client.TOO_LONG % ("<tool>", client.TOTAL), client.ASKS_BACK % "<tool>",
             client.SERVER_ENDED % "exit code 1" + ": <last line of its stderr>",
             client.SERVER_ENDED % ("a line over " + size(program.LONGEST_MESSAGE)))
-        parts = ["`mcp <name>: %s`" % line for line in lines] + ["`[mcp <name>: %s]`" % line for line in results]
-        parts += ["`[mcp <name> %s]`" % client.OFF_AFTER, mcp_pool.WAITING % "<names>", mcp.NOTHING, "up to %d s" % mcp_pool.FIRST_TURN,
-                  mcp.FAILED_SILENTLY % ("<server>", "<tool>"), "[… 2345 lines (120.3 KB) left out; everything is in <log>, use read_file or grep on it …]",
+        parts = ["`mcp <name>: %s`" % line for line in lines] + ["`[mcp <name>: %s]`" % line
+                                                                 for line in results]
+        parts += ["`[mcp <name> %s]`" % client.OFF_AFTER, mcp_pool.WAITING % "<names>", mcp.NOTHING,
+                  "up to %d s" % mcp_pool.FIRST_TURN, mcp.FAILED_SILENTLY % ("<server>", "<tool>"),
+                  "[… 2345 lines (120.3 KB) left out; everything is in <log>, use read_file or grep on it …]",
                   mcp.TOO_MANY % (12, "31 MCP tools", "files: 10, git: 2", mcp.SIXTH % 8192, "files"),
-                  "`%s`" % once.ALWAYS_ASKS % "<tool>", "%d levels deep" % LEVELS, "KILL %g s later" % child.LAST_GRACE,
-                  "%d lines of each start" % program.NOISE_LINES, ", ".join(client.REVISIONS[:3]), client.STATELESS,
-                  "%d characters at most" % mcp.NAME_LIMIT, "{:,} characters; {}".format(mcp.DESCRIPTION_LIMIT, DESCRIPTION_LIMIT)]
+                  "`%s`" % once.ALWAYS_ASKS % "<tool>", "%d levels deep" % LEVELS,
+                  "KILL %g s later" % child.LAST_GRACE, "%d lines of each start" % program.NOISE_LINES,
+                  ", ".join(client.REVISIONS[:3]), client.STATELESS, "%d characters at most" % mcp.NAME_LIMIT,
+                  "{:,} characters; {}".format(mcp.DESCRIPTION_LIMIT, DESCRIPTION_LIMIT)]
         for part in parts:
             with self.subTest(part):
                 self.assertTrue(part in page)

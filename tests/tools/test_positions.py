@@ -8,8 +8,8 @@ from mm.tools.positions import Lines, last_part, occurrences, units_of
 
 # A line, a column in characters, the same in UTF-16 units.
 COLUMNS = [
-    ("abc", 0, 0), ("abc", 2, 2), ("é = 1", 2, 2), ("e\u0301x", 2, 2), ("😀x", 1, 2), ("😀😀x", 2, 4), ("a😀é中x", 4, 5),
-    ("👨‍👩‍👧 x", 6, 9), ("\u2028x", 1, 1), ("\ufeffx", 1, 1),
+    ("abc", 0, 0), ("abc", 2, 2), ("é = 1", 2, 2), ("e\u0301x", 2, 2), ("😀x", 1, 2), ("😀😀x", 2, 4),
+    ("a😀é中x", 4, 5), ("👨‍👩‍👧 x", 6, 9), ("\u2028x", 1, 1), ("\ufeffx", 1, 1),
 ]
 
 
@@ -21,25 +21,28 @@ class Columns(unittest.TestCase):
     def test_in_utf_16(self):
         for line, column, units in COLUMNS:
             with self.subTest(line):
-                self.assertEqual((units_of(line, column, "utf-16"), column_of(line, units, "utf-16")), (units, column))
+                self.assertEqual((units_of(line, column, "utf-16"), column_of(line, units, "utf-16")),
+                                 (units, column))
 
     def test_in_utf_32_they_are_characters(self):
         for line, column, _ in COLUMNS:
             with self.subTest(line):
-                self.assertEqual((units_of(line, column, "utf-32"), column_of(line, column, "utf-32")), (column, column))
+                self.assertEqual((units_of(line, column, "utf-32"), column_of(line, column, "utf-32")),
+                                 (column, column))
 
     def test_the_middle_of_a_character_is_its_beginning(self):
         self.assertEqual(column_of("a😀b", 2, "utf-16"), 1)
 
-    def test_behind_the_end_of_a_line_is_its_end(self):
+    def test_after_a_lines_end_is_its_end(self):
         for encoding in ("utf-16", "utf-32"):
             self.assertEqual((column_of("ab", 9, encoding), column_of("é😀", 9, encoding)), (2, 2))
 
 
 class TheLines(unittest.TestCase):
-    def test_all_line_ends_of_the_protocol_and_no_others(self):
+    def test_the_line_ends_of_the_protocol(self):
         lines = Lines("a\r\nb\rc\nd\u2028e\x0bf\n")
-        self.assertEqual([lines.line(index) for index in range(len(lines))], ["a", "b", "c", "d\u2028e\x0bf", ""])
+        self.assertEqual([lines.line(index) for index in range(len(lines))],
+                         ["a", "b", "c", "d\u2028e\x0bf", ""])
         self.assertEqual((lines.line(-1), lines.line(5)), ("", ""))
 
     def test_offsets_of_positions(self):
@@ -55,7 +58,8 @@ class TheLines(unittest.TestCase):
 
     def test_places_and_whole_lines(self):
         lines = Lines("ab\r\ncd\nef")
-        self.assertEqual([lines.place(offset) for offset in (0, 2, 4, 5, 7, 9)], [(0, 0), (0, 2), (1, 0), (1, 1), (2, 0), (2, 2)])
+        self.assertEqual([lines.place(offset) for offset in (0, 2, 4, 5, 7, 9)],
+                         [(0, 0), (0, 2), (1, 0), (1, 1), (2, 0), (2, 2)])
         self.assertEqual((lines.whole(5, 5), lines.whole(0, 5), lines.whole(8, 9)), ("cd", "ab\r\ncd", "ef"))
 
 
@@ -90,7 +94,7 @@ class Names(unittest.TestCase):
                 self.assertEqual(" ".join(str(row + 1) for row in lines), elsewhere)
 
     def test_the_last_part(self):
-        for symbol, part in [("a", "a"), ("A.b", "b"), ("A::b", "b"), ("a->b", "b"), ("A#b", "b"), (" A.b() ", "b"), ("f(a.b)", "f"),
-                             ("A::", "A::"), ("operator()", "operator")]:
+        for symbol, part in [("a", "a"), ("A.b", "b"), ("A::b", "b"), ("a->b", "b"), ("A#b", "b"),
+                             (" A.b() ", "b"), ("f(a.b)", "f"), ("A::", "A::"), ("operator()", "operator")]:
             with self.subTest(symbol):
                 self.assertEqual(last_part(symbol), part)
