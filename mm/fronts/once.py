@@ -62,7 +62,10 @@ def answer(config, demo: bool, question: str, folder: str, color: str, go_on: bo
     def run() -> None:
         try:
             session = _session(process, folder, go_on)
-            outcomes.append(_turn(process, session, prompt, _transcribed(front, tap, session, typed), cancel))
+            heard = _transcribed(front, tap, session, typed) if tap else front
+            outcomes.append(_turn(process, session, prompt, heard, cancel))
+            if tap:
+                heard.end(outcomes[0], process.model.window.size)
         except UserError as problem:
             outcomes.append(problem)
 
@@ -88,9 +91,7 @@ def _session(process, folder: str, go_on: bool):
 
 
 def _transcribed(front, tap, session, typed: str):
-    """The front end itself, or one that the recorder `tap` hears of."""
-    if not tap:
-        return front
+    """A front end that the recorder `tap` hears of."""
     from mm.fronts.transcribed import Transcribed
 
     return Transcribed(front, tap.trace, session, typed, session.config.acp_thoughts)
@@ -101,8 +102,6 @@ def _turn(process, session, prompt: str, front, cancel: Cancel):
     skills = session.skills()
     said = invocation.with_uses(invocation.without_slash(prompt, skills, ()), skills)
     outcome = run_turn(process, session, said, front, cancel)
-    if hasattr(front, "end"):
-        front.end(outcome, process.model.window.size)
     process.model.window.news()  # which a quick answer would be over before: what it says goes to stderr
     for line in session.notices.take():
         log.line("mm: " + line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import tempfile
 from collections import namedtuple
 
@@ -29,7 +30,7 @@ def step(messages: list) -> TourStep:
             and isinstance(message.get("content"), str)
             for number in _STEP.findall(message["content"])]
     number = 0 if text.strip().lower().startswith("tour") or not said else said[-1]
-    steps = _steps(os.path.join(tempfile.gettempdir(), "mm-tour", "hello.py"))
+    steps = _steps(os.path.join(tempfile.gettempdir(), "mm-tour-" + os.urandom(4).hex()))
     if number >= len(steps):
         return TourStep("The tour is over. Say `tour` to see it again, or leave with `/exit`.")
     title, found = steps[number]
@@ -37,7 +38,8 @@ def step(messages: list) -> TourStep:
     return found._replace(text="# %d of %d: %s\n\n%s%s" % (number + 1, len(steps), title, found.text, ending))
 
 
-def _steps(path: str) -> tuple:
+def _steps(folder: str) -> tuple:
+    path = os.path.join(folder, "hello.py")
     return (
         ("the chat", TourStep(
             "I am a script that stands in for a model; all else is real. You type after `>`, I answer here, "
@@ -51,7 +53,8 @@ def _steps(path: str) -> tuple:
             "I write a file, and then I change it. What changes is shown as a diff; with `--no-yolo` before "
             "it is made.",
             calls=(("write_file", {"path": path, "content": "def greet():\n    print('hello')\n"}),
-                   ("edit_file", {"path": path, "old_string": "hello", "new_string": "hello, world"})))),
+                   ("edit_file", {"path": path, "old_string": "hello", "new_string": "hello, world"}),
+                   ("bash", {"command": "cat %s && rm -r %s" % (shlex.quote(path), shlex.quote(folder))})))),
         ("a question", TourStep(
             "When something is unclear I can ask you. Answer with a number or with a word.",
             calls=(("ask_user", {"questions": [{"question": "Which one do you like?", "type": "choice",

@@ -17,7 +17,7 @@ from mm.model.loopback import DONE, EVENT_STREAM, Loopback, Reply, error_reply, 
 from tests import support
 from tests.model import streams
 
-ALL_TOOLS = [directive.tool for directive in demo.DIRECTIVES if directive.tool]
+ALL_TOOLS = [directive.tool for directive in demo.DIRECTIVES if directive.tool] + ["mcp__fs__read"]
 
 
 def user(text):
@@ -71,6 +71,11 @@ class Demo(unittest.TestCase):
             ("ask: Why?", "ask_user", {"questions": [{"question": "Why?", "type": "text"}]}),
             ("plan: one; two;", "plan", {"action": "start", "steps": ["one", "two"]}),
             ("skill: bg-jobs", "read_skill", {"name": "bg-jobs"}),
+            ("fetch: https://a.example/x", "fetch_content", {"url": "https://a.example/x"}),
+            ("fetch: https://a.example/x -> y", "fetch_content", {"url": "https://a.example/x", "output": "y"}),
+            ("lsp: definition a.py main", "lsp", {"action": "definition", "path": "a.py", "symbol": "main"}),
+            ("agent: bob what is it?", "ask_agent", {"agent": "bob", "prompt": "what is it?"}),
+            ('mcp: fs read {"path": "a"}', "mcp__fs__read", {"path": "a"}),
         ]
         for text, tool, arguments in cases:
             with self.subTest(text):
@@ -84,7 +89,7 @@ class Demo(unittest.TestCase):
                                      if arguments else f"the tool {tool} is not offered here")
 
     def test_a_directive_that_cannot_be_read_says_what_it_wants(self):
-        for text in ("run:", "write: a.txt", "edit: a = b", "ask: |", "plan: ;", "slow: x", "slow: 0",
+        for text in ("run:", "write: a.txt", "edit: a = b", "ask: |", "plan: ;", "slow: x", "slow: 0", "mcp: fs", "mcp: fs read [1]", "agent: bob", "fetch:", "lsp:",
                      "fail: 200", "fail: x", "think:"):
             with self.subTest(text):
                 word = text.partition(":")[0]

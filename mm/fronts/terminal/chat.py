@@ -1,8 +1,8 @@
-"""The chat: reads a message, has the engine run a turn, shows what it tells, and reads the next one.
+"""The chat: reads a message, has the engine run a turn, shows what it reports, and reads the next one.
 
 The main thread reads the keyboard and takes signals; what a message asks for runs in a thread of its own
-(desk). A Ctrl-C cancels it; a second one within two seconds, the end of the input, SIGTERM and the loss of
-the terminal leave mm, and with it goes all that was started.
+(desk). A Ctrl-C cancels it. A second one within two seconds, the end of the input, SIGTERM and the loss of the
+terminal end mm and everything that it started.
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ from mm.fronts.terminal.display import Display
 from mm.fronts.terminal.history import History
 from mm.fronts.terminal.keyboard import Keyboard, discard_typed
 from mm.fronts.terminal.screen import Screen
-from mm.fronts.typed import as_typed
 
 GOODBYE = 1.0  # seconds that a turn gets to end when the user leaves
 CANCELLED = 130
 TOUR = "tour"  # what the demo model makes a guided tour of
-BUG = "a bug in mm, its traceback is above"
 DIM, RED, YELLOW, BOLD = "2", "31", "33", "1"
 RECAP = "%d command(s) · %d file op(s) · %d skill(s)"
 CUT = "the answer was cut at the server's length limit (model.maxTokens, or what the server allows)"
@@ -35,7 +33,7 @@ def chat(config, demo: bool, folder: str, color: str, question: str = "", go_on:
     """Chats until the user leaves; returns the exit code. `question`: the first message; `go_on`: with the
     folder's last session.
 
-    Raises UserError where there is no session to go on with.
+    Raises UserError if there is no session to go on with.
     """
     screen = Screen(sys.stdout, color)
     if sys.stderr.isatty():
@@ -77,7 +75,7 @@ class Chat:
         return code
 
     def run(self, work) -> None:
-        """Runs `work(front, cancel)` where a Ctrl-C cancels it. Raises Leave."""
+        """Runs `work(front, cancel)` so that a Ctrl-C cancels it. Raises Leave."""
         self._cancel = cancel = Cancel()
         display = Display(self.screen, self.session.cwd)
         front = _Front(self, display)
@@ -111,7 +109,7 @@ class Chat:
                 self.screen.text("\n")
                 self._desk.heed_interrupt()
                 continue
-            if text.strip() and commands.obey(self, as_typed(text)) == commands.EXIT:
+            if text.strip() and commands.obey(self, text) == commands.EXIT:
                 return
             text = ""
 

@@ -7,6 +7,7 @@ import re
 
 from mm.errors import UserError
 from mm.events import PlanChanged, Text
+from mm.text import one_line
 
 EXIT = "exit"
 DIM, BOLD = "2", "1"
@@ -32,6 +33,7 @@ WHICH_AGENT = "usage: /ask AGENT QUESTION. Agents: %s"
 NOT_KEPT = "sessions are not kept: set sessions.enabled to true (docs/sessions.md)"
 NONE_KEPT = "no session is kept for this folder"
 NO_PLAN = "there is no plan"
+UNTITLED = "(no question yet)"
 
 _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9-]*)(?:\s+(.*))?", re.DOTALL)
 
@@ -55,13 +57,13 @@ def parse(text: str) -> tuple:
 
 
 def unknown(text: str, skills):
-    """The name of the command in `text` where it is neither one of these skills nor a path, else None."""
+    """The name of the command in `text` if it is neither one of these skills nor a path, else None."""
     name, _ = parse(text)
     return name if name and name not in skills and not os.path.lexists("/" + name) else None
 
 
 def last_session(process, folder: str):
-    """The session of `folder` that was saved last. Raises UserError where there is none."""
+    """The session of `folder` that was saved last. Raises UserError if there is none."""
     kept = _kept(process, folder)
     if not kept:
         raise UserError(NONE_KEPT if process.config.sessions_enabled else NOT_KEPT, 2)
@@ -116,8 +118,6 @@ def _help(chat) -> None:
         chat.screen.line("  %-20s %s" % ("/%s %s" % (name, argument), does))
     for skill in chat.session.skills():
         if skill.name not in COMMANDS:
-            from mm.text import one_line
-
             chat.screen.line("  %-20s %s" % ("/" + skill.name, one_line(skill.description, 100)))
     chat.screen.line(KEYS, DIM)
 
@@ -151,7 +151,7 @@ def _sessions(chat, _rest: str) -> None:
         raise UserError(NONE_KEPT if chat.process.config.sessions_enabled else NOT_KEPT)
     for number, each in enumerate(kept, 1):
         this = " (this one)" if each.id == chat.session.id else ""
-        chat.screen.line("%3d. %s  %s%s" % (number, each.updated, each.title or "(no question yet)", this))
+        chat.screen.line("%3d. %s  %s%s" % (number, each.updated, one_line(each.title or UNTITLED), this))
 
 
 def _load(chat, rest: str) -> None:

@@ -53,12 +53,12 @@ class Desk:
                 self._interrupted()
 
     def heed_interrupt(self) -> None:
-        """Raises Leave where this Ctrl-C follows closely upon one that cancelled work."""
+        """Raises Leave if this Ctrl-C closely follows one that cancelled work."""
         if time.monotonic() - self._cancelled_at < TWICE:
             raise Leave
 
     def settle(self, seconds: float) -> None:
-        """Gives work that was left behind, and is cancelled, some time to end."""
+        """Gives cancelled work some time to end."""
         if self._over:
             self._over.wait(seconds)
 
@@ -67,8 +67,12 @@ class Desk:
         answered, answers = threading.Event(), []
 
         def put() -> None:
-            if not cancel.cancelled:
-                answers.append(question())
+            try:
+                if not cancel.cancelled:
+                    answers.append(question())
+            except Exception:
+                log.traceback()
+                cancel.cancel()
             answered.set()
 
         self._inbox.put(put)

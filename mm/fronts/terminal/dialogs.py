@@ -38,13 +38,12 @@ def permit(permission, screen, display, read):
 
 
 def _show_call(permission, screen) -> None:
-    """The call's title where it has not been shown, and what it would do where the title does not say all of
-    it."""
+    """What the call would do, unless the title that stands above says all of it."""
     pending = permission.pending
     text = visible(permission.text or "")
     if pending.name != "bash":
         screen.line(pending.title, "1")
-    if text and (pending.name != "bash" or "$ " + text != "$ " + pending.title.partition(": ")[2]):
+    if text and (pending.name != "bash" or text != pending.title.partition(": ")[2]):
         for line in text.splitlines():
             screen.line("  " + line)
 
@@ -55,7 +54,7 @@ def fill_in(form, screen, display, read) -> FormAnswer:
     message = visible(folded(form.message))
     screen.line("? " + message, "1")
     screen.line(HOW, "2")
-    content, required = {}, form.schema.get("required") or ()
+    content, required = {}, _list(form.schema.get("required"))
     try:
         for name, told in form.schema["properties"].items():
             value = _field(name, told, name in required, message, screen, read)
@@ -100,15 +99,20 @@ def _options(told: dict) -> list:
     """(value, label) of a question's choices."""
     given = told.get("items") if told.get("type") == "array" else told
     given = given if isinstance(given, dict) else {}
-    named = [option for key in ("oneOf", "anyOf") for option in given.get(key) or ()
-             if isinstance(option.get("const"), str)]
-    return [(option["const"], str(option.get("title") or option["const"])) for option in named] or [
-        (option, option) for option in given.get("enum") or ()]
+    titled = [option for key in ("oneOf", "anyOf") for option in _list(given.get(key))
+              if isinstance(option, dict) and isinstance(option.get("const"), str)]
+    plain = [option for option in _list(given.get("enum")) if isinstance(option, str)]
+    return ([(option["const"], str(option.get("title") or option["const"])) for option in titled]
+            or [(option, option) for option in plain])
+
+
+def _list(value) -> list:
+    return value if isinstance(value, list) else []
 
 
 def _hint(told: dict) -> str:
     return {"boolean": "yes or no ", "integer": "a whole number ",
-            "number": "a number "}.get(told.get("type"), "")
+            "number": "a number "}.get(str(told.get("type")), "")
 
 
 def _shown(default) -> str:
@@ -119,7 +123,7 @@ def _shown(default) -> str:
 
 def _read(answer: str, told: dict, options: list) -> tuple:
     """(value, None), or (None, what is wrong with the answer)."""
-    kind = told.get("type")
+    kind = str(told.get("type"))
     if kind == "boolean":
         answer = answer.lower()
         return (answer in YES, None) if answer in YES + NO else (None, "yes or no, please")

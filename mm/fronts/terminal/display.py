@@ -70,7 +70,8 @@ class Display:
         self._shown.add(diff.path)
         inside = diff.path.startswith(os.path.join(self._folder, ""))
         self._tell("✎ " + visible(os.path.relpath(diff.path, self._folder) if inside else diff.path), BOLD)
-        self._lines(diff_lines(diff))
+        for style, line in diff_lines(diff):
+            self._tell("  " + line.expandtabs(4), style)  # whole, however long: the user decides about it
 
     def _text(self, event) -> None:
         self._status.begin(status.WRITING)

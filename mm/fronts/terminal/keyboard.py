@@ -1,14 +1,15 @@
 """What the user types: a message at the prompt, or a line in a dialog. Read by the main thread alone.
 
-With readline there are editing, history and completion, and a paste comes as one message where the terminal
-marks it (bracketed paste). Without, or where nothing marks it, what can be read right after a line belongs to
-that line's paste.
+With readline there are editing, history and completion, and a paste that the terminal marks (bracketed paste)
+is one message. Otherwise, what can be read right after a line is taken for the rest of a paste.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+
+from mm.fronts.typed import as_typed
 
 try:
     import readline
@@ -24,9 +25,8 @@ PIECE = 1 << 16
 
 
 class Keyboard:
-    """`screen`: what is written to meanwhile; `interrupts`: a stopping.Interrupts; `history`: a
-    history.History; `complete(text, line)` -> what `text`, the word before the cursor in `line`, may become.
-    """
+    """`screen`, `interrupts` (stopping.Interrupts) and `history` (history.History) are the chat's;
+    `complete(text, line)` returns what `text`, the word before the cursor in `line`, may become."""
 
     def __init__(self, screen, interrupts, history, complete):
         self._screen, self._interrupts, self._history = screen, interrupts, history
@@ -54,12 +54,13 @@ class Keyboard:
         text = self._paste(self._read(self._prompt(PROMPT)))
         if text.lstrip().startswith(QUOTES):
             text = self._quoted(text.lstrip()[len(QUOTES):])
+        text = as_typed(text)
         self._remember(text)
         return text
 
     def line(self, prompt: str) -> str:
         """One line in a dialog, with what was pasted after it. Raises EOFError, KeyboardInterrupt."""
-        return self._paste(self._read(prompt))
+        return as_typed(self._paste(self._read(prompt)))
 
     def redraw(self) -> None:
         """Shows the prompt and what was typed so far again, while a line is read; readline itself believes

@@ -15,6 +15,7 @@ import time
 
 from mm.fronts.lines import Colors
 from mm.fronts.terminal.width import cut, width
+from mm.text import clean
 
 # Seconds of silence before the status line comes: at the beginning of a line, and in the middle of one.
 PATIENCE, LONG_PATIENCE = 0.3, 2.0
@@ -24,7 +25,7 @@ USUAL_COLUMNS = 80
 
 
 class Screen:
-    """`stream`: the terminal, or whatever stands for it. Thread-safe."""
+    """`stream`: the terminal, or what stands in for it. Thread-safe. `lost`: the terminal is gone."""
 
     def __init__(self, stream, color: str = "auto"):
         self._descriptor, self._encoding = stream.fileno(), stream.encoding or "utf-8"
@@ -39,7 +40,7 @@ class Screen:
         self._quiet_since = 0.0
         self._column = 0  # where the cursor stands in its line
         self._held = None  # lines that wait while the user types
-        self.lost = False  # the terminal is gone
+        self.lost = False
 
     @property
     def columns(self) -> int:
@@ -49,7 +50,8 @@ class Screen:
             return USUAL_COLUMNS
 
     def text(self, text: str, style: str = "") -> None:
-        """Writes where the cursor stands."""
+        """Writes where the cursor stands, without what a terminal would obey."""
+        text = clean(text)
         if not text:
             return
         with self._lock:
@@ -89,15 +91,13 @@ class Screen:
         """While the user types nothing else is written."""
         with self._lock:
             self._erase()
-            status, self._status = self._status, None
-            nested, self._held = self._held, self._held or []
+            status, self._status, self._held = self._status, None, []
         try:
             yield
         finally:
             with self._lock:
-                held, self._held = self._held, nested
-                self._column, self._quiet_since = 0, time.monotonic()
-                for text, style in held if nested is None else ():
+                held, self._held, self._column = self._held, None, 0
+                for text, style in held:
                     self.line(text, style)
                 self.waiting(status)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -123,6 +124,24 @@ class Talking(unittest.TestCase):
             self.assertEqual(terminal.wait(), 2)
             self.assertIn("mm: sessions are not kept: set sessions.enabled", terminal.picture.text())
 
+    def test_a_session_from_elsewhere_is_cleaned(self):
+        home, folder = support.scratch_folder(), support.scratch_folder()
+        os.makedirs(home + "/.config/mm")
+        with open(home + "/.config/mm/config.json", "w") as file:
+            json.dump({"sessions": {"enabled": True}}, file)
+        os.makedirs(folder + "/.mm/sessions")
+        hostile = "a\x1b]0;title\x07b\x1b[2J"
+        with open(folder + "/.mm/sessions/x.json", "w") as file:
+            json.dump({"version": 1, "title": hostile, "cwd": folder, "messages": [
+                {"role": "user", "content": hostile}, {"role": "assistant", "content": hostile}]}, file)
+        with Terminal("--demo", "-c", env={"HOME": home}, cwd=folder) as terminal:
+            terminal.idle()
+            terminal.enter("/sessions")
+            terminal.idle()
+        self.assertNotIn("\x1b]0;", terminal.raw)
+        self.assertNotIn("\x1b[2J", terminal.raw)
+        self.assertIn("> ab\nab\n>", terminal.picture.text())
+
     def test_an_answer_is_cleaned(self):
         with ModelServer([{"text": "a\x1b[?1000hb\x1b]0;title\x07c\x9bd"}]) as server:
             with Terminal("hello", env=with_server(server)) as terminal:
@@ -130,6 +149,31 @@ class Talking(unittest.TestCase):
         self.assertIn("\nabcd\n", terminal.picture.text())
         self.assertNotIn("\x1b[?1000h", terminal.raw)
         self.assertNotIn("title", terminal.raw)
+
+
+class TheTour(unittest.TestCase):
+    def test_it_leads_through_the_chat(self):
+        with Terminal("--demo") as terminal:
+            self.assertIn("# 1 of 8: the chat", terminal.idle())
+            for step, shown in ((2, "hello"), (3, "+    print('hello, world')"), (4, "3. blue")):
+                terminal.enter("next")
+                terminal.wait_for("# %d of 8" % step)
+                terminal.wait_for(re.escape(shown))
+                if step < 4:
+                    terminal.idle()
+            terminal.enter("2")
+            self.assertIn("q1 Which one do you like?: green", terminal.idle())
+            terminal.enter("next")
+            self.assertIn("▶ look at the code", terminal.idle())
+            terminal.enter("next")
+            terminal.wait_for("running")
+            terminal.type("\x03")
+            terminal.idle()
+            for step in (7, 8):
+                terminal.enter("next")
+                self.assertIn("# %d of 8" % step, terminal.idle())
+            terminal.enter("next")
+            self.assertIn("The tour is over", terminal.idle())
 
 
 class Asking(unittest.TestCase):

@@ -141,6 +141,12 @@ class Forms(unittest.TestCase):
         self.assertEqual(filled_in({"type": "string"}, KeyboardInterrupt)[0], FormAnswer(FORM_CANCELLED))
         self.assertEqual(filled_in({"type": "string"}, EOFError)[0], FormAnswer(DECLINED))
 
+    def test_a_schema_that_is_not_one(self):
+        for told in ({"type": ["string"], "enum": [1, None]}, {"type": "array", "items": 3}, {"type": "array", "items": {
+                "anyOf": [4], "enum": "ab"}}, {"minLength": "x", "maxLength": None}, {"type": "integer", "minimum": "x"}):
+            with self.subTest(told):
+                self.assertEqual(filled_in(told, "7")[0].action, ACCEPTED)
+
     def test_nothing_in_it_is_hidden(self):
         _, lines = filled_in({"type": "string", "title": "a\u202eb\nc", "enum": ["x\x1b[2J"]}, "1")
         self.assertIn("a\\u202eb c", lines)
