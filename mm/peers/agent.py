@@ -22,8 +22,8 @@ from mm.peers import acp_client
 from mm.peers.program import Program, shown
 from mm.secrecy import without_own
 from mm.text import clean_terminal, one_line
-from mm.wire.peer import (INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Closed, RemoteError, RpcError,
-                          TimedOut)
+from mm.wire.messages import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RemoteError, RpcError
+from mm.wire.peer import Closed, TimedOut
 
 PROTOCOL_VERSION = 1
 # No files and no terminals of the client's: an asked agent has its own.

@@ -20,7 +20,8 @@ from mm.peers.program import Program, shown
 from mm.secrecy import without_own
 from mm.text import one_line
 from mm.wire.framing import HEADERS
-from mm.wire.peer import METHOD_NOT_FOUND, Closed, RemoteError, TimedOut
+from mm.wire.messages import METHOD_NOT_FOUND, RemoteError
+from mm.wire.peer import Closed, TimedOut
 
 # Seconds: for an answer; for the first one after the start, and for the one to `initialize`; for `shutdown`.
 LIMIT, FIRST_LIMIT, SHUTDOWN = 20, 60, 2

@@ -22,7 +22,8 @@ from mm.cancel import Cancel, Cancelled, Deadline
 from mm.peers.program import Program, shown
 from mm.text import one_line
 from mm.wire.framing import Framing, LineFramer, encode_line
-from mm.wire.peer import METHOD_NOT_FOUND, Closed, RemoteError, RpcError, TimedOut
+from mm.wire.messages import METHOD_NOT_FOUND, RemoteError, RpcError
+from mm.wire.peer import Closed, TimedOut
 
 # The revisions with a handshake, the newest is asked for; the one without.
 REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")

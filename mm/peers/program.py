@@ -17,8 +17,8 @@ from collections import namedtuple
 from mm import log
 from mm.text import clean_terminal, one_line, size
 from mm.wire import child, streams
-from mm.wire.framing import LINES
-from mm.wire.peer import Peer, TooLong
+from mm.wire.framing import LINES, TooLong
+from mm.wire.peer import Peer
 
 # Bytes of one message; more ends the program.
 LONGEST_MESSAGE = 16 * 1024 * 1024

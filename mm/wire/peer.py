@@ -26,20 +26,13 @@ from mm import log
 from mm.cancel import Cancel, Cancelled
 from mm.wire import messages
 from mm.wire.framing import LINES, TooLong
-from mm.wire.messages import (INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR,
-                              RemoteError, RpcError)
-
-# What users of a Peer need beside it is found here too.
-__all__ = ["Closed", "Peer", "Request", "RemoteError", "RpcError", "TimedOut", "TooLong", "INTERNAL_ERROR",
-           "INVALID_PARAMS", "INVALID_REQUEST", "METHOD_NOT_FOUND", "PARSE_ERROR"]
+from mm.wire.messages import INTERNAL_ERROR, RpcError
 
 # Bytes in the outbox above which the reader stops reading: a side that only sends must not fill the memory.
 OUTBOX_LIMIT = 1024 * 1024
-
 # Seconds that the reader waits for the writer after giving it something to do. Otherwise an answer would
 # leave up to 5 ms late, when the interpreter takes its lock away from whatever the reader does next.
 HANDOVER = 0.02
-
 TOO_DEEP = "Internal error: the answer is nested too deeply"
 
 
@@ -78,8 +71,7 @@ class Request:
 
 
 class _Waiting:
-    """An outgoing request until its answer: `done` is set when `answer` is there, or when none will ever
-    come."""
+    """An outgoing request: `done` is set when `answer` has come, or when none will come any more."""
 
     __slots__ = ("done", "answer")
 
@@ -193,10 +185,8 @@ class Peer:
     def flush(self, timeout: float) -> None:
         """Waits until all is answered and written, at most `timeout` seconds. Not on the reader."""
         with self._state:
-            self._changed.wait_for(self._is_quiet, timeout)
-
-    def _is_quiet(self) -> bool:
-        return self._closed or not (self._serving or self._answering or self._outbox_size)
+            self._changed.wait_for(lambda: self._closed or not (
+                self._serving or self._answering or self._outbox_size), timeout)
 
     def _end_input(self) -> None:
         """No answer can come any more."""
@@ -299,8 +289,8 @@ class Peer:
             self._outbox.append(line)
             self._outbox_size += len(line)
             if self._writer is None:
-                name = self._name + " writer"
-                self._writer = threading.Thread(target=self._run_writer, name=name, daemon=True)
+                self._writer = threading.Thread(target=self._run_writer, daemon=True,
+                                                name=self._name + " writer")
                 self._writer.start()
             self._changed.notify_all()
             if idle and threading.get_ident() == self._reader:
@@ -338,8 +328,7 @@ class Peer:
         try:
             self._trace(direction, line)
         except Exception:
-            # A full disk must not end the conversation that is being traced.
-            self._trace = None
+            self._trace = None  # a full disk must not end the conversation that is traced
             log.traceback()
 
     # Receiving, all on the reader
@@ -353,8 +342,8 @@ class Peer:
             if self._noise is not None and refused.id is None:
                 self._noise(line)
                 return
-            failure = messages.failure(refused.id, refused.code, refused.message, refused.data)
-            self._post(self._encode(failure))
+            error = refused.code, refused.message, refused.data
+            self._post(self._encode(messages.failure(refused.id, *error)))
         except Exception:
             log.traceback()
         if self._outbox_size > OUTBOX_LIMIT:

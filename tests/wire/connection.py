@@ -9,7 +9,8 @@ import unittest
 
 from mm import log
 from mm.wire import framing, streams
-from mm.wire.peer import Peer, TooLong
+from mm.wire.framing import TooLong
+from mm.wire.peer import Peer
 from tests.support import DEADLINE
 
 

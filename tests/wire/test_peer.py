@@ -7,7 +7,9 @@ import unittest
 
 from mm.cancel import Cancel, Cancelled, Deadline
 from mm.wire import framing, streams
-from mm.wire.peer import Closed, Peer, RemoteError, RpcError, TimedOut, TooLong
+from mm.wire.framing import TooLong
+from mm.wire.messages import RemoteError, RpcError
+from mm.wire.peer import Closed, Peer, TimedOut
 from tests.support import DEADLINE, wait_until
 from tests.wire.connection import PeerTest, in_thread
 

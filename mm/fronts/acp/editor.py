@@ -8,7 +8,8 @@ from mm.events import REJECT, UNAVAILABLE, FormAnswer, Permission, Text, Thought
 from mm.fronts.acp import updates
 from mm.model import waits
 from mm.text import Cleaner
-from mm.wire.peer import Closed, RemoteError
+from mm.wire.messages import RemoteError
+from mm.wire.peer import Closed
 
 # The seconds after which a wait is shown, and shown again: as a thought, not as a part of the answer.
 WAIT_SHOWN, WAIT_SHOWN_AGAIN = 10, 30

@@ -10,7 +10,8 @@ import sys
 import threading
 
 from mm import log
-from mm.wire.peer import INTERNAL_ERROR, INVALID_PARAMS, Closed
+from mm.wire.messages import INTERNAL_ERROR, INVALID_PARAMS
+from mm.wire.peer import Closed
 
 COMMANDS_DELAY = 0.05  # seconds; some clients drop what follows the answer to session/new too soon
 NO_THREAD = "the system lets mm start no more threads"

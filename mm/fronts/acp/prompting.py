@@ -9,7 +9,8 @@ from mm.events import WindowUse
 from mm.fronts.acp import attachments, commands, updates
 from mm.fronts.acp.editor import Editor
 from mm.text import literal
-from mm.wire.peer import INTERNAL_ERROR, Closed
+from mm.wire.messages import INTERNAL_ERROR
+from mm.wire.peer import Closed
 
 TURN_DONE = "[acp] turn done: %d command(s) · %d file op(s) · %d skill(s)"
 BUG = "a bug in mm, its traceback is in the log"

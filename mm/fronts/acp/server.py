@@ -16,7 +16,8 @@ import threading
 
 from mm import __version__, log
 from mm.wire import streams
-from mm.wire.peer import INVALID_PARAMS, METHOD_NOT_FOUND, Peer, RpcError
+from mm.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from mm.wire.peer import Peer
 
 PROTOCOL_VERSION = 1
 GOODBYE = 0.4  # seconds for cancelled turns to answer, and for the log to be read
