@@ -36,7 +36,7 @@ def read(text: str, using: json.JSONDecoder | None = None):
 
 
 def is_deeper(value, levels: int) -> bool:
-    """Whether lists and objects are nested in more than so many levels. Takes no recursion itself."""
+    """Whether lists and objects are nested in more than `levels` levels. Takes no recursion itself."""
     level = [value]
     for _ in range(levels):
         level = [child for node in level if isinstance(node, (dict, list))

@@ -2,7 +2,7 @@
 
 `AGENTS.md -> ../../.ssh/id_rsa` would send a private key to the model server, and a link in the place of the sessions'
 folder would have mm write anywhere. So a file that mm opens without being asked (instructions, skills, configuration,
-sessions) is left out when a link leads it out of the folder that it belongs to, and the user is told once.
+sessions) is left out when a link leads it out of the folder that it belongs to, and the user is informed once.
 
 Only regular files are opened, and never waiting: a FIFO that nobody writes to would block its reader for ever, and a device
 may act on being opened.

@@ -86,8 +86,8 @@ BROKEN = (
     ("", "line 1, column 1"),
     ("{\n  \"yolo\": true,,\n}", "line 2, column 16"),
     ("{\"yolo\": true} x", "line 1, column 16"),
-    ("[]", "no JSON object"),
-    ("null", "no JSON object"),
+    ("[]", "not a JSON object"),
+    ("null", "not a JSON object"),
     ("{\"yolo\": NaN}", "NaN"),
     ("{\"maxSteps\": 1e999}", "a number is too large"),
     ("{\"maxSteps\": " + "9" * 500000 + "}", "more than 300 digits"),
@@ -478,7 +478,7 @@ class Hostile(unittest.TestCase):
         folders = Folders()
         write(folders.project_file, {"hooks": {"preToolCall": [{"command": "x", "match": "("}]}})
         self.assertEqual(folders.load().hooks, {})
-        with self.assertRaisesRegex(UserError, r"hooks.preToolCall\[0\].match: got \"\(\", which is no regular expression"):
+        with self.assertRaisesRegex(UserError, r"hooks.preToolCall\[0\].match: got \"\(\", which is not a regular expression"):
             trust_project(folders)
 
 

@@ -30,15 +30,15 @@ def attribute(name: str) -> str:
 
 
 class Config:
-    """The configuration: an attribute a key, and what reading it brought to light.
+    """The configuration: an attribute a key, and what was found while it was read.
 
-    model_url has no slash at the end. model_api_key and model_headers are ready to be sent, and empty wherever they must
-    not be: they go only to a URL that the user set. hooks maps an event to a tuple of Hook, mcp, agents and lsp a name to
+    model_url has no slash at the end. model_api_key and model_headers are ready to be sent, and empty if they must not be
+    sent: they go only to a URL that the user set. hooks maps an event to a tuple of Hook, mcp, agents and lsp a name to
     an McpServer, Agent, LanguageServer (mm.config.entries); lsp may be False. skills_dirs are absolute; untrusted_skills_dirs are
     the last of them, those that an untrusted project's file added.
 
     `folder` is where mm was started; `user_folder` the user's own (`~/.config/mm`), None without a home; `trusted` whether
-    the user trusts `folder` with the file that was read, None if it has no file: `trusts` looks then; `hooks_wait` whether it has hooks that do not run for want of trust;
+    the user trusts `folder` with the file that was read, None if it has no file: `trusts` looks then; `hooks_wait` whether it has hooks that do not run because the folder is not trusted;
     `warnings` a tuple of lines for the user; `files` a tuple of (path, how it stands).
     """
 
@@ -154,7 +154,7 @@ class _Reading:
         self._take(given, self._project, by_user=False)
 
     def _leads_out(self):
-        """Whether a link leads the project's file out of its folder; then it is not read, and the user is told."""
+        """Whether a link leads the project's file out of its folder; then it is not read, and a warning says so."""
         from mm import safe_files
 
         if safe_files.is_inside(self._folder, places.PROJECT_FILE):
@@ -305,7 +305,7 @@ def _read(path):
     except (FileNotFoundError, NotADirectoryError):
         return None  # the usual case, which needs no import
     except OSError:
-        pass  # is told by the attempt to read it
+        pass  # the attempt to read it says what is wrong
     from mm.config import config_file
 
     return config_file.read(path)

@@ -26,7 +26,7 @@ def failure(source: str, text: str) -> UserError:
 
 
 def read(path: str) -> bytes | None:
-    """The file's bytes, or None where there is no such file. Raises UserError for anything that is no readable file."""
+    """The file's bytes, or None if there is no such file. Raises UserError for anything else that cannot be read."""
     from mm import safe_files
 
     try:
@@ -53,7 +53,7 @@ def parse(data: bytes, source: str) -> dict:
     except ValueError as error:
         raise failure(source, str(error)) from None
     if not isinstance(document, dict):
-        raise failure(source, "holds no JSON object: allowed is {…}")
+        raise failure(source, "is not a JSON object: allowed is {…}")
     if json_text.is_deeper(document, MAX_DEPTH):
         raise failure(source, "it is nested deeper than %d levels" % MAX_DEPTH)
     return document

@@ -14,7 +14,7 @@ PROJECT_FILE = os.path.join(".mm", "config.json")
 
 
 def home(environ) -> str | None:
-    """The home folder, absolute, or None where there is none."""
+    """The home folder, absolute, or None if there is none."""
     for path in (environ.get("HOME"), environ.get("USERPROFILE")):
         if path and os.path.isabs(path):
             return path
@@ -22,17 +22,17 @@ def home(environ) -> str | None:
 
 
 def config_folder(environ, platform: str = sys.platform) -> str | None:
-    """`~/.config/mm`, or below XDG_CONFIG_HOME; `%APPDATA%\\mm` on Windows. None where there is no home."""
+    """`~/.config/mm`, or below XDG_CONFIG_HOME; `%APPDATA%\\mm` on Windows. None if there is no home."""
     return _folder(environ, platform, "APPDATA", "XDG_CONFIG_HOME", ".config")
 
 
 def state_folder(environ, platform: str = sys.platform) -> str | None:
-    """`~/.local/state/mm`, or below XDG_STATE_HOME; `%LOCALAPPDATA%\\mm` on Windows. None where there is no home."""
+    """`~/.local/state/mm`, or below XDG_STATE_HOME; `%LOCALAPPDATA%\\mm` on Windows. None if there is no home."""
     return _folder(environ, platform, "LOCALAPPDATA", "XDG_STATE_HOME", os.path.join(".local", "state"))
 
 
 def expand(path: str, environ) -> str:
-    """`path` with a leading `~` or `~/` as the home folder; unchanged where there is none."""
+    """`path` with a leading `~` or `~/` as the home folder; unchanged if there is none."""
     if path != "~" and path[:2] != "~/":
         return path
     return (home(environ) or "~") + path[1:]

@@ -104,7 +104,7 @@ class _Check:
     def _any_of(self, value, shape, name, secret):
         fitting = [branch for branch in shape["anyOf"] if _has_type(value, branch) and _in_range(value, branch)]
         for branch in fitting:
-            # The one branch for a list or an object tells best which part of it is wrong.
+            # The one branch for a list or an object shows best which part of it is wrong.
             if not isinstance(value, str) or matches(value, branch):
                 self.check(value, branch, name, secret)
                 return
@@ -117,7 +117,7 @@ class _Check:
             try:
                 re.compile(value)
             except (re.error, OverflowError, RecursionError, ValueError) as error:
-                raise failure(self._source, "%s: got %s, which is no regular expression: %s"
+                raise failure(self._source, "%s: got %s, which is not a regular expression: %s"
                               % (shown(name), _got(value, secret), shown(str(error)))) from None
 
     def _object(self, value, shape, name, secret):

@@ -190,7 +190,7 @@ def _model(server, names, is_loading: bool):
 def _window(config, server, cancel):
     tokens, product = (config.model_context_window, None) if config.model_context_window else window.ask_size(server, cancel)
     if not tokens:
-        yield Row(NOTE, "window", "unknown, the server does not tell: set model.contextWindow, or long conversations will fail")
+        yield Row(NOTE, "window", "the server does not say: set model.contextWindow, or long conversations will fail")
     elif tokens < window.SMALL_WINDOW:
         ways = window.ways_out(server, product, tokens)
         yield Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s" % (tokens, "" if ways else window.NO_WAY_OUT))

@@ -18,7 +18,7 @@ from mm.text import one_line
 # One answer, a model that has to be loaded first included.
 SECONDS = 120
 ASKING = "asking the model for a tool call (at most %g s, Ctrl-C ends it)"
-# Characters after which an answer is no call any more.
+# Characters after which an answer is no longer a call.
 LONG_ANSWER = 4000
 
 TOOL = {"type": "function", "function": {
@@ -29,7 +29,7 @@ SYSTEM = "You are a coding agent. Use the tool bash to look at files. Never gues
 # The second wish where the first was answered in words.
 WISHES = ("list the files here", "Call the tool bash now, with the command ls. Write nothing else.")
 COUNT = "Write the numbers from 1 to 40, in digits, with spaces between them."
-# Fewer tokens, or seconds, than these tell nothing about speed.
+# Fewer tokens or seconds say nothing about speed.
 LEAST_TOKENS, LEAST_SECONDS = 8, 0.1
 
 REAL = "real tool calls, streamed (it called %s)"
@@ -46,7 +46,7 @@ Trial = namedtuple("Trial", "failed real tools speed")
 
 
 def ask(server, cancel: Cancel, seconds: float = SECONDS) -> Trial:
-    """Asks for a tool call, and once more where none came; each answer has so many seconds. Nothing that the model calls is run.
+    """Asks for a tool call, and once more if none came; each answer has `seconds`. Nothing that the model calls is run.
 
     Raises Cancelled.
     """
@@ -154,7 +154,7 @@ class _Answer:
         numbers = [value if isinstance(value, (int, float)) and value > 0 else 0 for value in (prompt, answer)]
         return _speed(*numbers, "as the server measured") if any(numbers) else ""
 
-    # What the tap of a request is told.
+    # As the tap of a request.
 
     def request(self, body: dict) -> None:
         pass

@@ -35,7 +35,7 @@ NAME_LIMIT = 64
 DESCRIPTION_LIMIT = 1024
 # The most skills from folders; how deep they may lie below one that is searched, and how many entries that may take.
 SKILLS_LIMIT, DEPTH, ENTRIES_LIMIT = 200, 3, 5000
-# Front matter must end within so many bytes; a whole file is read to this size.
+# Front matter must end within this many bytes; a whole file is read to this size.
 HEAD_BYTES, FILE_BYTES = 64 * 1024, 1024 * 1024
 # Further warnings are only counted.
 WARNINGS_LIMIT = 20

@@ -1,6 +1,6 @@
 """Which URLs and addresses a page may be fetched from. Pure.
 
-What is public is told by our own table of networks: `is_global` differs between the Pythons, and says yes to multicast and
+Our own table of networks says what is public: `is_global` differs between the Pythons, and says yes to multicast and
 to private addresses in the guise of IPv6 ones. `ipaddress` only parses.
 
 Source: the IANA special-purpose address registries for IPv4 and IPv6, with what is shut down or for documentation; the names
@@ -54,12 +54,12 @@ def parse(url: str) -> Place:
     """Raises ValueError with the reason, a phrase that follows the URL."""
     url = url.strip()
     if not url.isprintable() or len(url) > _URL_LIMIT:
-        raise ValueError("is no URL")
+        raise ValueError("is not a URL")
     try:
         parts = urllib.parse.urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ValueError("is no URL") from None
+        raise ValueError("is not a URL") from None
     if parts.scheme not in ("http", "https"):
         raise ValueError("does not begin with http:// or https://")
     if "@" in parts.netloc:
@@ -69,7 +69,7 @@ def parse(url: str) -> Place:
     if parts.query:
         target += "?" + urllib.parse.quote(parts.query, safe="/%:@!$&'()*+,;=~?")
     if port == 0:
-        raise ValueError("is no URL")
+        raise ValueError("is not a URL")
     return Place(url, tls, _host(parts.hostname), port or (443 if tls else 80), target)
 
 
@@ -81,7 +81,7 @@ def _host(name):
         host = ""
     host = host.rstrip(".")  # only now: there are other full stops, which have become dots
     if not _HOST.fullmatch(host) or not all(0 < len(label) <= _LABEL_LIMIT for label in host.split(".")):
-        raise ValueError("names no host")
+        raise ValueError("does not name a host")
     return host.lower()
 
 

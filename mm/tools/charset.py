@@ -10,7 +10,7 @@ import codecs
 import re
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-# A page says it within so many bytes; the standard has 1024.
+# A page names its encoding within this many bytes; the standard has 1024.
 _PROBE = 4096
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _IN_PAGE = re.compile(rb"""<meta\b[^>]*?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml\b[^>]*?encoding\s*=\s*["']([\w.:-]+)""", re.IGNORECASE)

@@ -1,11 +1,11 @@
-"""What lies behind a URL: the addresses are checked, redirects followed, limits kept.
+"""What a URL leads to: the addresses are checked, redirects followed, limits kept.
 
 Each hop looks its host's addresses up once, checks them all, and connects to those very addresses; a name server that
 answers differently a moment later is not asked again. Where the environment names a proxy, that looks the name up, and the
 name is all that can be checked.
 
 Everything waits on one Cancel of the download's own, which the turn's Cancel cancels and so does the clock: whatever it
-waits for then ends in the same way (mm.wire.cancellable_socket), and who it was is asked last. Looking up a name cannot be
+waits for then ends in the same way (mm.wire.cancellable_socket), and which of the two it was is asked last. Looking up a name cannot be
 interrupted, so a thread of its own does it, which nobody waits for any longer then.
 """
 
@@ -38,7 +38,7 @@ REDIRECTS = 5
 # What was found: the URL that answered in the end, its status, `header(name)`, the body decompressed, and whether it is whole.
 Answer = namedtuple("Answer", "url status header body whole")
 
-# `resolve` is called as socket.getaddrinfo is, `environ` tells the proxies, `allow_private` turns the check off.
+# `resolve` is called as socket.getaddrinfo is, `environ` names the proxies, `allow_private` turns the check off.
 Way = namedtuple("Way", "resolve environ allow_private limits")
 
 _Proxy = namedtuple("_Proxy", "host port authorization")

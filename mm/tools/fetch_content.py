@@ -17,7 +17,7 @@ from mm.tools.tool import Action, Result, ToolError
 
 NAME = "fetch_content"
 
-# What one result shows, in characters, where the model's window is not smaller.
+# What one result shows, in characters, unless the model's window is smaller.
 SHOWN = 20000
 # What is shown of the text of a refusal.
 REFUSAL_SHOWN = 300
@@ -114,7 +114,7 @@ def _fetched(url, way, cancel, unwanted):
 
 
 def _text(answer, context, cancel):
-    """(title or "", text, a note or None, whether it is a page). Raises ToolError for what is no text."""
+    """(title or "", text, a note or None, whether it is a page). Raises ToolError for what is not text."""
     if _is_other(answer.header) or b"\0" in answer.body[:files.BINARY_PROBE] and not answer.body.startswith((b"\xff\xfe", b"\xfe\xff")):
         length = answer.header("Content-Length")
         known = len(answer.body) if answer.whole else int(length) if _LENGTH.fullmatch(length) else None

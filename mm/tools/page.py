@@ -27,14 +27,14 @@ LONG = "[page cut: only its first 1 MB is read]"
 # `title` is one line or "", `note` one of the two above or None.
 Page = namedtuple("Page", "title text note")
 
-# A reference to a character by a number of so many digits: there is none, or it is written with zeros in front. Python
+# A reference to a character by a number of this many digits: there is no such character, or the number begins with zeros. Python
 # refuses, or takes very long, to read a number of thousands of digits.
 _NUMBER = re.compile("&#(?:([0-9]{8,})|([xX])([0-9a-fA-F]{8,}));?")
 _TITLE = re.compile(r"<title\b[^<>]*>", re.IGNORECASE)
 _TITLE_END = re.compile(r"</title", re.IGNORECASE)
 _TITLE_PROBE = 64 * 1024
 
-# The tag with so many quoted attributes at most: each takes memory.
+# The tag with at most 200 quoted attributes: each takes memory.
 _DROPPED = re.compile(
     r"<!--|<(script|style|noscript|svg|template|iframe)\b[^<>\"']*"
     r"(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*){0,200}>", re.IGNORECASE)
@@ -64,7 +64,7 @@ _BLANKS = re.compile("[ \t\n\r\f\xa0]+")
 
 
 class _Enough(Exception):
-    """The page is not read any further; the note tells why."""
+    """The page is not read any further; the note says why."""
 
 
 def read(markup: str, url: str, check) -> Page:

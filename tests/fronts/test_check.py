@@ -73,7 +73,7 @@ class TheMakes(Checking):
                  "-- 8192 tokens, agents need 16000 or more:|lms unload --all; lms load m --context-length 32768"),
                 ("docker", fakes.docker(), "-- 4096 tokens, agents need 16000 or more:|docker model configure --context-size 32768 m"),
                 ("vllm", fakes.vllm(), "ok 16384 tokens"),
-                ("llama-cpp-python", fakes.llama_cpp_python(), "-- unknown, the server does not tell: set model.contextWindow, or long "
+                ("llama-cpp-python", fakes.llama_cpp_python(), "-- the server does not say: set model.contextWindow, or long "
                                                                "conversations will fail")):
             with self.subTest(key), Pages(*pages) as fake:
                 lines = self.check(code=0, OPENAI_BASE_URL=fake.url)

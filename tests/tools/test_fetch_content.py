@@ -270,7 +270,7 @@ class WhereItGoes(FetchTest):
                          % (web.url(), web.url("/g"), web.url("/h")))
         self.assertEqual(self.fetch(web.url("/to-file")), "[fetch_content: file:///etc/passwd does not begin with http:// or https://]")
         self.assertEqual(self.fetch(web.url("/to-user")), "[fetch_content: http://u@127.0.0.1/ holds a user name: leave it out]")
-        self.assertEqual(self.fetch(web.url("/to-none")), "[fetch_content: //[::1/ is no URL]")
+        self.assertEqual(self.fetch(web.url("/to-none")), "[fetch_content: //[::1/ is not a URL]")
         self.assertTrue(self.fetch(web.url("/utf")).endswith("\n\nencoded"))
         before = len(web.heads)
         self.assertEqual(self.fetch(web.url("/loop")), "[fetch_content: %s redirects more than 5 times]" % web.url("/loop"))
