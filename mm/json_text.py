@@ -1,8 +1,8 @@
 """JSON as text: written for a client, and read strictly. Pure.
 
-Python reads more than JSON is: NaN, Infinity, and numbers that become infinite. It refuses a number of some thousand digits
-in its own way, and older Pythons need seconds for one. What a file, a program or a client sends is read by the decoders made
-here, which raise ValueError for all of that.
+Python reads more than JSON is: NaN, Infinity, and numbers that become infinite. It refuses a number of some
+thousand digits in its own way, and older Pythons need seconds for one. What a file, a program or a client
+sends is read by the decoders made here, which raise ValueError for all of that.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ def encoded_size(value) -> int:
 
 
 def decoder(**more) -> json.JSONDecoder:
-    """A strict decoder; `more` is as for json.JSONDecoder. Deep nesting makes its decode() raise RecursionError."""
-    return json.JSONDecoder(**dict({"parse_constant": _refuse, "parse_float": finite, "parse_int": _whole}, **more))
+    """A strict decoder; `more` is as for json.JSONDecoder. Deep nesting makes its decode() raise
+    RecursionError."""
+    return json.JSONDecoder(**dict({"parse_constant": _refuse, "parse_float": finite, "parse_int": _whole},
+                                   **more))
 
 
 def read(text: str, using: json.JSONDecoder | None = None):

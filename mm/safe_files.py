@@ -1,11 +1,12 @@
 """Files that come with a repository, which may be hostile: where links may lead, and how a file is opened.
 
-`AGENTS.md -> ../../.ssh/id_rsa` would send a private key to the model server, and a link in the place of the sessions'
-folder would have mm write anywhere. So a file that mm opens without being asked (instructions, skills, configuration,
-sessions) is left out when a link leads it out of the folder that it belongs to, and the user is informed once.
+`AGENTS.md -> ../../.ssh/id_rsa` would send a private key to the model server, and a link in the place of the
+sessions' folder would have mm write anywhere. So a file that mm opens without being asked (instructions,
+skills, configuration, sessions) is left out when a link leads it out of the folder that it belongs to, and
+the user is informed once.
 
-Only regular files are opened, and never waiting: a FIFO that nobody writes to would block its reader for ever, and a device
-may act on being opened.
+Only regular files are opened, and never waiting: a FIFO that nobody writes to would block its reader for
+ever, and a device may act on being opened.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def folders_up_from(cwd: str) -> list:
 
 
 def is_inside(folder: str, path: str) -> bool:
-    """Whether `path`, taken from `folder`, is inside of it or the folder itself, links resolved. It need not exist."""
+    """Whether `path`, taken from `folder`, is inside of it or the folder itself, links resolved. It need not
+    exist."""
     return path[:1] != "~" and _within(os.path.realpath(os.path.join(folder, path)), os.path.realpath(folder))
 
 
@@ -48,8 +50,11 @@ class NotRegular(OSError):
 
 
 def descriptor_of(path: str) -> int:
-    """A descriptor for reading `path`, the caller's to close. Raises OSError, NotRegular for a folder, a device and the like."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+    """A descriptor for reading `path`, the caller's to close. Raises OSError, NotRegular for a folder, a
+    device and the like."""
+    flags = os.O_RDONLY
+    for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"):  # not every system has all of them
+        flags |= getattr(os, name, 0)
     descriptor = os.open(path, flags)
     if S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor

@@ -24,16 +24,19 @@ WHOLE = NUMBERS + [1.5]
 FLAGS = [0, 1, "true", None, [], {}]
 VALUES = {
     "model.url": ("http://127.0.0.1:8080/v1",
-                  TEXTS + ["ftp://h/v1", "http://h/v1/models", "http:///v1", "http://u:p@h/v1", "http://h/v1?x=1", "http://h/v1#x",
-                           "http://h:99999/v1", "http://h/v1\n", "http://h /v1"]),
+                  TEXTS + ["ftp://h/v1", "http://h/v1/models", "http:///v1", "http://u:p@h/v1",
+                           "http://h/v1?x=1", "http://h/v1#x", "http://h:99999/v1", "http://h/v1\n",
+                           "http://h /v1"]),
     "model.name": ("qwen", TEXTS + ["x" * 501]),
     "model.apiKey": ("sk-1", TEXTS + ["a\nb", "a\n", " a", "schlüssel €"]),
-    "model.headers": ({"X-Team": "a b"}, [7, True, None, [], "x", {"X": 7}, {"a b": "x"}, {"": "x"}, {"X": "a\r\nB: c"}]),
+    "model.headers": ({"X-Team": "a b"}, [7, True, None, [], "x", {"X": 7}, {"a b": "x"}, {"": "x"},
+                                          {"X": "a\r\nB: c"}]),
     "model.contextWindow": (8192, WHOLE + [-1, 100000001]),
     "model.temperature": (0.5, NUMBERS + [-0.1, 2.1]),
     "model.maxTokens": (100, WHOLE + [0]),
     "model.extra": ({"top_k": 40},
-                    [7, True, None, [], "x", {"stream": False}, {"messages": []}, {"tools": []}, {"model": "x"}]),
+                    [7, True, None, [], "x", {"stream": False}, {"messages": []}, {"tools": []},
+                     {"model": "x"}]),
     "model.maxReasoning": (0, WHOLE + [-1]),
     "model.timeout": (0.5, NUMBERS + [-1, 86401]),
     "yolo": (False, FLAGS),
@@ -53,30 +56,36 @@ VALUES = {
     "bash.maxOutput": (100, WHOLE + [99]),
     "bash.shell": ("/bin/zsh", TEXTS),
     "skills.dirs": (["/skills"], [7, True, None, "x", {}, [7], [""]]),
-    "hooks": ({"preToolCall": [{"command": "./guard.sh", "match": "bash|write_file", "timeout": 3, "onFailure": "allow"}],
+    "hooks": ({"preToolCall": [{"command": "./guard.sh", "match": "bash|write_file", "timeout": 3,
+                                "onFailure": "allow"}],
                "turnEnd": [{"command": "true"}]},
-              [7, True, None, [], "x", {"preToolCal": []}, {"turnEnd": {}}, {"turnEnd": [7]}, {"turnEnd": [{}]},
-               {"turnEnd": [{"command": ["true"]}]}, {"turnEnd": [{"command": ""}]},
-               {"turnEnd": [{"command": "x", "match": "a"}]}, {"preToolCall": [{"command": "x", "match": "("}]},
+              [7, True, None, [], "x", {"preToolCal": []}, {"turnEnd": {}}, {"turnEnd": [7]},
+               {"turnEnd": [{}]}, {"turnEnd": [{"command": ["true"]}]}, {"turnEnd": [{"command": ""}]},
+               {"turnEnd": [{"command": "x", "match": "a"}]},
+               {"preToolCall": [{"command": "x", "match": "("}]},
                {"preToolCall": [{"command": "x", "match": "a{99999999999}"}]},
-               {"preToolCall": [{"command": "x", "match": "(" * 1000}]}, {"preToolCall": [{"command": "x", "match": 7}]},
-               {"turnEnd": [{"command": "x", "timeout": 0}]}, {"turnEnd": [{"command": "x", "onFailure": "maybe"}]},
+               {"preToolCall": [{"command": "x", "match": "(" * 1000}]},
+               {"preToolCall": [{"command": "x", "match": 7}]}, {"turnEnd": [{"command": "x", "timeout": 0}]},
+               {"turnEnd": [{"command": "x", "onFailure": "maybe"}]},
                {"turnEnd": [{"command": "x", "comand": "y"}]}]),
-    "mcp": ({"files": {"command": ["npx", "files"], "args": ["-v"], "env": {"A": "b"}, "permissions": "ask", "tools": ["read"],
-                       "timeout": 5}},
+    "mcp": ({"files": {"command": ["npx", "files"], "args": ["-v"], "env": {"A": "b"}, "permissions": "ask",
+                       "tools": ["read"], "timeout": 5}},
             [7, True, None, [], "x", {"a b": {"command": "x"}}, {"a": 7}, {"a": {}}, {"a": {"command": []}},
-             {"a": {"command": 7}}, {"a": {"command": [7]}}, {"a": {"command": "x", "args": "-v"}}, {"a": {"command": "x", "env": {"A": 7}}},
-             {"a": {"command": "x", "env": {"A=": "7"}}}, {"a": {"command": "x", "permissions": "allow"}},
-             {"a": {"command": "x", "tools": "read"}}, {"a": {"command": "x", "timeout": "5"}},
-             {"a": {"command": "x", "url": "y"}}]),
-    "agents": ({"reviewer": {"command": "rev", "args": ["--acp"], "env": {}, "cwd": "~/r", "description": "reviews"}},
-               [7, True, None, [], "x", {"a": {}}, {"a": {"command": None}}, {"a": {"command": "x", "cwd": 7}},
-                {"a": {"command": "x", "description": []}}, {"a": {"command": "x", "timeout": 5}}]),
+             {"a": {"command": 7}}, {"a": {"command": [7]}}, {"a": {"command": "x", "args": "-v"}},
+             {"a": {"command": "x", "env": {"A": 7}}}, {"a": {"command": "x", "env": {"A=": "7"}}},
+             {"a": {"command": "x", "permissions": "allow"}}, {"a": {"command": "x", "tools": "read"}},
+             {"a": {"command": "x", "timeout": "5"}}, {"a": {"command": "x", "url": "y"}}]),
+    "agents": ({"reviewer": {"command": "rev", "args": ["--acp"], "env": {}, "cwd": "~/r",
+                             "description": "reviews"}},
+               [7, True, None, [], "x", {"a": {}}, {"a": {"command": None}},
+                {"a": {"command": "x", "cwd": 7}}, {"a": {"command": "x", "description": []}},
+                {"a": {"command": "x", "timeout": 5}}]),
     "askAgent.maxDepth": (0, WHOLE + [-1, 11]),
     "askAgent.idleTimeout": (60, NUMBERS + [0]),
     "lsp": ({"python": {"command": ["pylsp"], "extensions": [".py"]}},
             [7, True, None, [], "x", 0, {"python": {"command": "pylsp"}}, {"python": {"extensions": [".py"]}},
-             {"python": False}, {"python": {"command": "pylsp", "extensions": ["py"]}}, {"python": {"command": "pylsp", "extensions": []}}]),
+             {"python": False}, {"python": {"command": "pylsp", "extensions": ["py"]}},
+             {"python": {"command": "pylsp", "extensions": []}}]),
     "fetch.allowPrivate": (True, FLAGS),
     "tools.disabled": (["bash", "mcp__files__read"], [7, True, None, "bash", {}, [7], ["bsh"], ["mcp__"]]),
 }
@@ -97,11 +106,14 @@ BROKEN = (
     ("{\"a\":" * 100000, "nested too deeply"),
     ("{\"model\": {\"temperature\": 1e999}}", "a number is too large"),
     ("{\"model\": {\"name\": \"\\ud800\"}}", "model.name: got"),
-    ("{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}", "unknown key \"mcpServers\"; mm's way is {\"mcp\": {\"NAME\": {"),
-    ("{\"mcp\": {\"a\": {\"url\": \"http://h\"}}}", "unknown key \"mcp.a.url\"; mm speaks with MCP servers over stdio alone"),
+    ("{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}", "unknown key \"mcpServers\"; mm's way is {\"mcp\": "
+                                                        "{\"NAME\": {"),
+    ("{\"mcp\": {\"a\": {\"url\": \"http://h\"}}}", "unknown key \"mcp.a.url\"; mm speaks with MCP servers "
+                                                    "over stdio alone"),
     ("{\"hooks\": {\"PreToolUse\": []}}", "unknown key \"hooks.PreToolUse\"; mm's event is \"preToolCall\": ["),
     ("{\"permissions\": {\"allow\": []}}", "unknown key \"permissions\"; mm has \"yolo\": false"),
-    ("{\n// a comment\n\"yolo\": true}", "line 2, column 1"), ("{\n// x\n\"yolo\": true}", "; JSON has no comments"),
+    ("{\n// a comment\n\"yolo\": true}", "line 2, column 1"), ("{\n// x\n\"yolo\": true}", "; JSON has no "
+                                                                                           "comments"),
     ("{\"yolo\": true /* x */}", "; JSON has no comments"), ("# x\n{}", "; JSON has no comments"),
     ("{\"yolo\": true, }", "; JSON has no comma before a closing bracket"),
     ("{\"skills\": {\"dirs\": [\"a\", ]}}", "; JSON has no comma before a closing bracket"),
@@ -115,7 +127,8 @@ BROKEN = (
     ("{\"zzzzzz\": 1}", "unknown key \"zzzzzz\"; allowed:"),
     ("{\"\\u001b[31m\\nx\": 1}", "\\u001b[31m\\nx"),
     ("{\"model\": {\"url\": \"localhost:8080\"}}", "did you mean \"http://localhost:8080\"?"),
-    ("{\"model\": {\"url\": \"localhost:8080/v1/chat/completions\"}}", "did you mean \"http://localhost:8080/v1\"?"),
+    ("{\"model\": {\"url\": \"localhost:8080/v1/chat/completions\"}}", "did you mean "
+                                                                       "\"http://localhost:8080/v1\"?"),
 )
 
 
@@ -214,17 +227,21 @@ class Values(unittest.TestCase):
         folders = Folders()
         folders.user({name: VALUES[name][0] for name in ("hooks", "mcp", "agents", "lsp")})
         loaded, declared = folders.load(), os.path.dirname(folders.user_file)
-        self.assertEqual(loaded.hooks, {"preToolCall": (Hook("./guard.sh", "bash|write_file", 3, "allow", declared),),
+        self.assertEqual(loaded.hooks, {"preToolCall": (Hook("./guard.sh", "bash|write_file", 3, "allow",
+                                                             declared),),
                                         "turnEnd": (Hook("true", None, 10, "allow", declared),)})
-        self.assertEqual(loaded.mcp, {"files": McpServer(("npx", "files", "-v"), {"A": "b"}, "ask", ("read",), 5)})
-        self.assertEqual(loaded.agents, {"reviewer": Agent(("rev", "--acp"), {}, folders.home + "/r", "reviews")})
+        self.assertEqual(loaded.mcp, {"files": McpServer(("npx", "files", "-v"), {"A": "b"}, "ask", ("read",),
+                                                         5)})
+        self.assertEqual(loaded.agents, {"reviewer": Agent(("rev", "--acp"), {}, folders.home + "/r",
+                                                           "reviews")})
         self.assertEqual(loaded.lsp, {"python": LanguageServer(("pylsp",), (".py",))})
 
     def test_a_guard_that_fails_denies_by_default(self):
         folders = Folders()
         folders.user({"hooks": {"preToolCall": [{"command": "x"}], "postToolCall": [{"command": "x"}]}})
         hooks = folders.load().hooks
-        self.assertEqual((hooks["preToolCall"][0].on_failure, hooks["postToolCall"][0].on_failure), ("deny", "allow"))
+        self.assertEqual((hooks["preToolCall"][0].on_failure, hooks["postToolCall"][0].on_failure),
+                         ("deny", "allow"))
 
     def test_lsp_can_be_turned_off(self):
         folders = Folders()
@@ -259,16 +276,20 @@ class Layers(unittest.TestCase):
         self.assertEqual(folders.load().model_name, "user")
         environ = {"MM_URL": "http://variable/v1/", "MM_MODEL": "variable", "MM_YOLO": "yes"}
         loaded = folders.load(**environ)
-        self.assertEqual((loaded.model_url, loaded.model_name, loaded.yolo), ("http://variable/v1", "variable", True))
-        loaded = folders.load(overrides={"model.url": "http://option/v1", "model.name": None, "yolo": False}, **environ)
-        self.assertEqual((loaded.model_url, loaded.model_name, loaded.yolo), ("http://option/v1", "variable", False))
+        self.assertEqual((loaded.model_url, loaded.model_name, loaded.yolo),
+                         ("http://variable/v1", "variable", True))
+        loaded = folders.load(overrides={"model.url": "http://option/v1", "model.name": None, "yolo": False},
+                              **environ)
+        self.assertEqual((loaded.model_url, loaded.model_name, loaded.yolo),
+                         ("http://option/v1", "variable", False))
 
     def test_maps_are_overridden_entry_by_entry(self):
         folders = Folders()
         folders.user({"agents": {"a": {"command": "one"}, "b": {"command": "two"}}})
         write(folders.project_file, {"agents": {"b": {"command": "three"}}})
         trust_project(folders)
-        self.assertEqual({name: agent.argv for name, agent in folders.load().agents.items()}, {"a": ("one",), "b": ("three",)})
+        self.assertEqual({name: agent.argv for name, agent in folders.load().agents.items()},
+                         {"a": ("one",), "b": ("three",)})
 
     def test_a_named_file_is_read_alone(self):
         folders = Folders()
@@ -301,15 +322,18 @@ class Layers(unittest.TestCase):
             self.assertIn(named, str(caught.exception))
 
     def test_words_for_yolo(self):
-        for word, meant in (("1", True), ("TRUE", True), ("on", True), ("0", False), ("False", False), ("no", False)):
+        for word, meant in (("1", True), ("TRUE", True), ("on", True), ("0", False), ("False", False),
+                            ("no", False)):
             self.assertIs(Folders().load(MM_YOLO=word).yolo, meant)
 
     def test_files_say_how_they_stand(self):
         folders = Folders()
-        self.assertEqual(folders.load().files, ((folders.user_file, "not there"), (folders.project_file, "not there")))
+        self.assertEqual(folders.load().files, ((folders.user_file, "not there"),
+                                                (folders.project_file, "not there")))
         folders.user({})
         write(folders.project_file, {})
-        self.assertEqual(folders.load().files, ((folders.user_file, "read"), (folders.project_file, "not trusted")))
+        self.assertEqual(folders.load().files, ((folders.user_file, "read"),
+                                                (folders.project_file, "not trusted")))
 
 
 def trust_project(folders):
@@ -319,20 +343,24 @@ def trust_project(folders):
 
 
 class Secrets(unittest.TestCase):
-    KEY = {"model": {"url": "http://user/v1", "apiKey": "$TEAM_KEY", "headers": {"X-Team": "$TEAM", "X-Plain": "$ 5"}}}
+    KEY = {"model": {"url": "http://user/v1", "apiKey": "$TEAM_KEY",
+                     "headers": {"X-Team": "$TEAM", "X-Plain": "$ 5"}}}
 
     def test_names_read_the_environment(self):
         folders = Folders()
         folders.user(self.KEY)
         loaded = folders.load(TEAM_KEY="sk-1", TEAM="blue")
-        self.assertEqual((loaded.model_api_key, loaded.model_headers), ("sk-1", {"X-Team": "blue", "X-Plain": "$ 5"}))
+        self.assertEqual((loaded.model_api_key, loaded.model_headers),
+                         ("sk-1", {"X-Team": "blue", "X-Plain": "$ 5"}))
 
     def test_a_variable_that_is_missing_or_no_header_value_is_an_error_without_its_value(self):
         folders = Folders()
         path = folders.user(self.KEY)
         for environ, named in (({}, "%s: model.apiKey: the environment variable TEAM_KEY is not set" % path),
-                               ({"TEAM_KEY": "k"}, "model.headers.X-Team: the environment variable TEAM is not set"),
-                               ({"TEAM_KEY": "sk-secret\n"}, "variable TEAM_KEY: model.apiKey: got text that does not fit")):
+                               ({"TEAM_KEY": "k"}, "model.headers.X-Team: the environment variable TEAM is "
+                                                   "not set"),
+                               ({"TEAM_KEY": "sk-secret\n"}, "variable TEAM_KEY: model.apiKey: got text that "
+                                                             "does not fit")):
             with self.assertRaises(UserError) as caught:
                 folders.load(**environ)
             self.assertIn(named, str(caught.exception))
@@ -370,7 +398,8 @@ class Secrets(unittest.TestCase):
             ("model", {"url": "http://me:secret@h/v1"}), ("model", {"url": "http://h/v1?k=secret"}),
             ("mcp", {"a": {"command": "x", "args": "--key secret"}}),
             ("mcp", {"a": {"command": "x", "env": {"K": ["secret"]}}}),
-            ("agents", {"a": {"command": "x", "env": "secret"}}), ("model", {"extra": "secret"}), ("apiKey", "secret"),
+            ("agents", {"a": {"command": "x", "env": "secret"}}), ("model", {"extra": "secret"}),
+            ("apiKey", "secret"),
         ):
             folders = Folders()
             folders.user({name: value})
@@ -380,26 +409,34 @@ class Secrets(unittest.TestCase):
 
 
 def valid(value, shape) -> bool:
-    """Whether a JSON Schema admits the value, by the words that mm's schema uses; as a validator in Python does it."""
-    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
+    """Whether a JSON Schema admits the value, by the words that mm's schema uses; as a validator in Python
+    does it.
+    """
+    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
+             "number": (int, float)}
     kind = shape.get("type")
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         value = int(value)
-    if kind and (not isinstance(value, kinds[kind]) or kind in ("integer", "number") and isinstance(value, bool)):
+    if kind and (not isinstance(value, kinds[kind]) or kind in ("integer", "number")
+                 and isinstance(value, bool)):
         return False
-    rules = [shape.get("const", value) is value, value in shape.get("enum", [value]), not ("not" in shape and valid(value, shape["not"])),
+    rules = [shape.get("const", value) is value, value in shape.get("enum", [value]),
+             not ("not" in shape and valid(value, shape["not"])),
              "anyOf" not in shape or any(valid(value, branch) for branch in shape["anyOf"])]
     if isinstance(value, str):
-        rules += [shape.get("minLength", 0) <= len(value) <= shape.get("maxLength", 1 << 30), bool(re.search(shape.get("pattern", ""), value))]
+        rules += [shape.get("minLength", 0) <= len(value) <= shape.get("maxLength", 1 << 30),
+                  bool(re.search(shape.get("pattern", ""), value))]
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         rules += [shape.get("minimum", value) <= value <= shape.get("maximum", value)]
     elif isinstance(value, list):
-        rules += [len(value) >= shape.get("minItems", 0), all(valid(item, shape.get("items", {})) for item in value)]
+        rules += [len(value) >= shape.get("minItems", 0),
+                  all(valid(item, shape.get("items", {})) for item in value)]
     elif isinstance(value, dict):
         others = shape.get("additionalProperties", {})
         rules += [all(name in value for name in shape.get("required", ())),
                   all(valid(name, shape.get("propertyNames", {})) for name in value)]
-        rules += [valid(item, shape["properties"][name]) if name in shape.get("properties", {}) else others is not False and valid(item, others)
+        rules += [valid(item, shape["properties"][name]) if name in shape.get("properties", {})
+                  else others is not False and valid(item, others)
                   for name, item in value.items()]
     return all(rules)
 
@@ -407,18 +444,23 @@ def valid(value, shape) -> bool:
 class TheSchema(unittest.TestCase):
     def test_it_and_mm_agree_in_every_corner(self):
         """As JSON, since 1.0 and 1 are the same there."""
-        texts = ['"a"', '"a\\n"', '"\\u0000"', '"a\\u0000"', '"\\ud800"', '""', "1", "1.0", "1e0", "1.5", "0", "-0.0", "1e3", "true", "false",
-                 "null", "[]", '["a\\n"]', '["\\u0000"]', "{}", '{"a": "b"}', '{"a\\n": "b"}', '{"\\u0000": "b"}', '{"model": 1}',
-                 '{"a": {"command": "x"}}', '{"a": {"command": "x\\u0000"}}', '{"a": {"command": ["x", ""]}}', '{"a\\n": {"command": "x"}}',
-                 '{"a": {"command": "x", "args": ["\\u0000"]}}', '{"a": {"command": "x", "env": {"A": "\\u0000"}}}',
-                 '{"a": {"command": "x", "env": {"A\\n": ""}}}', '{"a": {"command": "x", "extensions": [".py\\n"]}}',
-                 '{"a": {"command": "x", "timeout": 1e300}}', '{"preToolCall": [{"command": "x", "match": "a\\n"}]}',
+        texts = ['"a"', '"a\\n"', '"\\u0000"', '"a\\u0000"', '"\\ud800"', '""', "1", "1.0", "1e0", "1.5", "0",
+                 "-0.0", "1e3", "true", "false", "null", "[]", '["a\\n"]', '["\\u0000"]', "{}", '{"a": "b"}',
+                 '{"a\\n": "b"}', '{"\\u0000": "b"}', '{"model": 1}', '{"a": {"command": "x"}}',
+                 '{"a": {"command": "x\\u0000"}}', '{"a": {"command": ["x", ""]}}',
+                 '{"a\\n": {"command": "x"}}', '{"a": {"command": "x", "args": ["\\u0000"]}}',
+                 '{"a": {"command": "x", "env": {"A": "\\u0000"}}}', '{"a": {"command": "x", "env": {"A\\n": '
+                                                                     '""}}}',
+                 '{"a": {"command": "x", "extensions": [".py\\n"]}}', '{"a": {"command": "x", "timeout": '
+                                                                      '1e300}}',
+                 '{"preToolCall": [{"command": "x", "match": "a\\n"}]}',
                  '"http://h/v1"', '"http://h/v1\\n"', '"#"', '["bash\\n"]', '["mcp__a\\n"]', '["bash"]']
         shape = config.config_schema()
         for key in KEYS:
             for text in texts:
                 *groups, last = key.name.split(".")
-                document = "".join('{"%s": ' % group for group in groups) + '{"%s": %s}' % (last, text) + "}" * len(groups)
+                document = "".join('{"%s": ' % group for group in groups) + '{"%s": %s}' % (last,
+                                                                                            text) + "}" * len(groups)
                 with self.subTest(document):
                     try:
                         schema.check_document(config_file.parse(document.encode(), "f"), "f", regexes=False)
@@ -478,7 +520,8 @@ class Hostile(unittest.TestCase):
         folders = Folders()
         write(folders.project_file, {"hooks": {"preToolCall": [{"command": "x", "match": "("}]}})
         self.assertEqual(folders.load().hooks, {})
-        with self.assertRaisesRegex(UserError, r"hooks.preToolCall\[0\].match: got \"\(\", which is not a regular expression"):
+        with self.assertRaisesRegex(UserError, r"hooks.preToolCall\[0\].match: got \"\(\", which is not a "
+                                               r"regular expression"):
             trust_project(folders)
 
 
@@ -486,13 +529,15 @@ class Places(unittest.TestCase):
     def test_where_files_live(self):
         for environ, platform, expected in (
             ({"HOME": "/home/me"}, "linux", ("/home/me/.config/mm", "/home/me/.local/state/mm")),
-            ({"HOME": "/home/me", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}, "linux", ("/c/mm", "/s/mm")),
+            ({"HOME": "/home/me", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}, "linux",
+             ("/c/mm", "/s/mm")),
             ({"HOME": "/home/me", "XDG_CONFIG_HOME": "c", "XDG_STATE_HOME": "s"}, "darwin",
              ("/home/me/.config/mm", "/home/me/.local/state/mm")),
             ({"APPDATA": "C:\\Roaming", "LOCALAPPDATA": "C:\\Local", "XDG_CONFIG_HOME": "/c"}, "win32",
              (os.path.join("C:\\Roaming", "mm"), os.path.join("C:\\Local", "mm"))),
         ):
-            self.assertEqual((places.config_folder(environ, platform), places.state_folder(environ, platform)), expected)
+            self.assertEqual((places.config_folder(environ, platform),
+                              places.state_folder(environ, platform)), expected)
 
     def test_no_home_is_the_account_s_and_no_crash(self):
         for environ in ({}, {"HOME": ""}, {"HOME": "relative"}):
@@ -501,13 +546,14 @@ class Places(unittest.TestCase):
 
     def test_a_home_is_put_for_the_tilde_alone(self):
         environ = {"HOME": "/home/me"}
-        for path, expected in (("~", "/home/me"), ("~/a", "/home/me/a"), ("~b/a", "~b/a"), ("/a/~", "/a/~"), ("a", "a")):
+        for path, expected in (("~", "/home/me"), ("~/a", "/home/me/a"), ("~b/a", "~b/a"), ("/a/~", "/a/~"),
+                               ("a", "a")):
             self.assertEqual(places.expand(path, environ), expected)
 
     def test_it_starts_without_any_variable(self):
         script = "from mm.config import config; print(config.load('/', {}).max_steps)"
-        done = subprocess.run([sys.executable, "-c", script], cwd=support.PROJECT, env={}, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        done = subprocess.run([sys.executable, "-c", script], cwd=support.PROJECT, env={},
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
@@ -542,10 +588,11 @@ from mm.config import config
 config.load("/nonexistent", {"HOME": "/nonexistent"}, None, {"yolo": False})
 print(" ".join(sorted(set(sys.modules) - before)))
 """
-        done = subprocess.run([sys.executable, "-I", "-S", "-c", script, support.PROJECT], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, check=True)
+        done = subprocess.run([sys.executable, "-I", "-S", "-c", script, support.PROJECT],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
         own = [name for name in done.stdout.decode().split() if name.split(".")[0] == "mm"]
-        self.assertEqual(own, ["mm", "mm.config", "mm.config.config", "mm.config.keys", "mm.config.places", "mm.errors"])
+        self.assertEqual(own, ["mm", "mm.config", "mm.config.config", "mm.config.keys", "mm.config.places",
+                               "mm.errors"])
 
 
 if __name__ == "__main__":

@@ -18,15 +18,17 @@ RULES = (
     ({}, {"yolo": False}, {"yolo": False}, []),
     ({"yolo": False}, {"yolo": True}, {"yolo": False}, ["yolo"]),
     ({}, {"tools": {"disabled": ["bash"]}}, {"tools_disabled": ("bash",)}, []),
-    ({"tools": {"disabled": ["bash"]}}, {"tools": {"disabled": ["plan"]}}, {"tools_disabled": ("bash", "plan")}, []),
+    ({"tools": {"disabled": ["bash"]}}, {"tools": {"disabled": ["plan"]}},
+     {"tools_disabled": ("bash", "plan")}, []),
     ({"tools": {"disabled": ["bash"]}}, {"tools": {"disabled": []}}, {"tools_disabled": ("bash",)}, []),
     ({}, {"acp": {"name": "otto", "title": "", "thoughts": False}},
      {"acp_name": "otto", "acp_title": "", "acp_thoughts": False}, []),
     ({}, {"context": {"threshold": 0.5, "keepLastTurns": 9, "reserve": 1}},
      {"context_threshold": 0.5, "context_keep_last_turns": 9, "context_reserve": 1}, []),
-    ({}, {"sessions": {"enabled": True, "dir": "talks"}}, {"sessions_enabled": True, "sessions_dir": "talks"}, []),
-    ({}, {"sessions": {"enabled": True, "dir": "../talks"}}, {"sessions_enabled": True, "sessions_dir": ".mm/sessions"},
-     ["sessions.dir"]),
+    ({}, {"sessions": {"enabled": True, "dir": "talks"}}, {"sessions_enabled": True, "sessions_dir": "talks"},
+     []),
+    ({}, {"sessions": {"enabled": True, "dir": "../talks"}},
+     {"sessions_enabled": True, "sessions_dir": ".mm/sessions"}, ["sessions.dir"]),
     ({}, {"sessions": {"dir": "a/../../talks"}}, {"sessions_dir": ".mm/sessions"}, ["sessions.dir"]),
     ({}, {"sessions": {"dir": "/tmp"}}, {"sessions_dir": ".mm/sessions"}, ["sessions.dir"]),
     ({}, {"sessions": {"dir": "~/talks"}}, {"sessions_dir": ".mm/sessions"}, ["sessions.dir"]),
@@ -43,14 +45,17 @@ RULES = (
      {"bash_timeout": 10, "bash_max_timeout": 20, "bash_max_output": 300}, []),
     ({}, {"bash": {"maxTimeout": 601, "shell": "/tmp/evil"}}, {"bash_max_timeout": 600, "bash_shell": "bash"},
      ["bash.maxTimeout", "bash.shell"]),
-    ({}, {"askAgent": {"maxDepth": 3, "idleTimeout": 1}}, {"ask_agent_max_depth": 2, "ask_agent_idle_timeout": 1},
-     ["askAgent.maxDepth"]),
-    ({}, {"loop": {"enabled": False, "repeats": 2}}, {"loop_enabled": True, "loop_repeats": 2}, ["loop.enabled"]),
+    ({}, {"askAgent": {"maxDepth": 3, "idleTimeout": 1}},
+     {"ask_agent_max_depth": 2, "ask_agent_idle_timeout": 1}, ["askAgent.maxDepth"]),
+    ({}, {"loop": {"enabled": False, "repeats": 2}}, {"loop_enabled": True, "loop_repeats": 2},
+     ["loop.enabled"]),
     ({}, {"model": {"url": "http://evil/v1", "apiKey": "$HOME", "extra": {"a": 1}, "temperature": 1}},
      {"model_url": None, "model_api_key": None, "model_extra": {}, "model_temperature": None},
      ["model.url", "model.apiKey", "model.temperature", "model.extra"]),
-    ({}, {"mcp": {"a": {"command": "x"}}, "agents": {"a": {"command": "x"}}, "lsp": False, "fetch": {"allowPrivate": True}},
-     {"mcp": {}, "agents": {}, "lsp": {}, "fetch_allow_private": False}, ["mcp", "agents", "lsp", "fetch.allowPrivate"]),
+    ({}, {"mcp": {"a": {"command": "x"}}, "agents": {"a": {"command": "x"}}, "lsp": False,
+          "fetch": {"allowPrivate": True}},
+     {"mcp": {}, "agents": {}, "lsp": {}, "fetch_allow_private": False},
+     ["mcp", "agents", "lsp", "fetch.allowPrivate"]),
     ({}, {"mcp": {}, "hooks": {}, "agents": {}}, {"mcp": {}, "hooks": {}}, []),
 )
 
@@ -73,8 +78,8 @@ class Untrusted(unittest.TestCase):
 
     def test_every_key_that_is_not_named_by_the_rules_is_ignored(self):
         free = {key.name for key in KEYS if key.trust == ANY}
-        self.assertEqual(free, {"acp.name", "acp.title", "acp.thoughts", "sessions.enabled", "context.threshold",
-                                "context.keepLastTurns", "context.reserve"})
+        self.assertEqual(free, {"acp.name", "acp.title", "acp.thoughts", "sessions.enabled",
+                                "context.threshold", "context.keepLastTurns", "context.reserve"})
         for name in (key.name for key in KEYS if key.trust == NO):
             folders = Folders()
             write(folders.project_file, nested(name, VALUES[name][0]))
@@ -94,10 +99,12 @@ class Untrusted(unittest.TestCase):
         write(folders.project_file, {"hooks": {"preToolCall": [{"command": "./guard.sh"}]}})
         loaded = folders.load()
         self.assertEqual((loaded.hooks, loaded.hooks_wait), ({}, True))
-        self.assertEqual(loaded.warnings, ("⚠️ the hooks of this folder are not trusted and do not run: mm --trust",))
+        self.assertEqual(loaded.warnings, ("⚠️ the hooks of this folder are not trusted and do not run: mm "
+                                           "--trust",))
         trust_project(folders)
         loaded = folders.load()
-        self.assertEqual((len(loaded.hooks["preToolCall"]), loaded.hooks_wait, loaded.warnings), (1, False, ()))
+        self.assertEqual((len(loaded.hooks["preToolCall"]), loaded.hooks_wait, loaded.warnings),
+                         (1, False, ()))
         self.assertEqual(loaded.hooks["preToolCall"][0].folder, os.path.dirname(folders.project_file))
 
     def test_folders_of_skills_are_inside_links_resolved_and_after_the_user_s(self):
@@ -108,10 +115,12 @@ class Untrusted(unittest.TestCase):
         os.symlink(outside, os.path.join(folders.project, "link"))
         os.symlink("skills", os.path.join(folders.project, "inner"))
         folders.user({"skills": {"dirs": ["~/own"]}})
-        write(folders.project_file, {"skills": {"dirs": ["skills", "inner", "link", "link/deeper", "../x", "/etc", "~/x", "."]}})
+        write(folders.project_file, {"skills": {"dirs": ["skills", "inner", "link", "link/deeper", "../x",
+                                                         "/etc", "~/x", "."]}})
         loaded = folders.load()
         project = os.path.realpath(folders.project)
-        self.assertEqual(loaded.skills_dirs, (folders.home + "/own", project + "/skills", project + "/skills", project))
+        self.assertEqual(loaded.skills_dirs, (folders.home + "/own", project + "/skills", project + "/skills",
+                                              project))
         self.assertIn("ignored: skills.dirs", loaded.warnings[0])
 
     def test_a_link_that_leaves_the_folder_turns_sessions_off(self):
@@ -132,12 +141,14 @@ class Untrusted(unittest.TestCase):
         for content in ({"maxSteps": 5}, "root:x:0:0", "/dev/zero"):
             with self.subTest(content):
                 folders = Folders()
-                other = content if content == "/dev/zero" else write(os.path.join(folders.home, "other.json"), content)
+                other = content if content == "/dev/zero" else write(os.path.join(folders.home, "other.json"),
+                                                                     content)
                 os.makedirs(os.path.dirname(folders.project_file))
                 os.symlink(other, folders.project_file)
                 loaded = folders.load()
                 self.assertEqual((loaded.max_steps, loaded.trusted, loaded.warnings),
-                                 (100, False, ("%s is not read: a link leads out of the folder" % folders.project_file,)))
+                                 (100, False, ("%s is not read: a link leads out of the folder"
+                                               % folders.project_file,)))
                 if isinstance(content, dict):
                     trust_project(folders)
                     self.assertEqual(folders.load().max_steps, 5)
@@ -179,7 +190,8 @@ class Trusting(unittest.TestCase):
     def test_a_folder_without_a_file_until_one_appears(self):
         project, environ = self.folders.project, self.folders.environ
         self.assertFalse(self.folders.load().trusts(project, environ))
-        self.assertEqual(trust_project(self.folders), "trusted: %s, as long as it has no %s" % (project, places.PROJECT_FILE))
+        self.assertEqual(trust_project(self.folders),
+                         "trusted: %s, as long as it has no %s" % (project, places.PROJECT_FILE))
         loaded = self.folders.load()
         self.assertTrue(loaded.trusts(project, environ))
         write(self.folders.project_file, {"maxSteps": 500})
@@ -263,10 +275,13 @@ class Trusting(unittest.TestCase):
 
     def test_inside_is_inside(self):
         folder = self.folders.project
-        for path, expected in (("a", True), (".", True), ("a/../b", True), ("..", False), ("../project", True),
-                             ("../project-twin", False), (folder + "/a", True), (folder + "-twin", False), ("/", False),
+        for path, expected in (("a", True), (".", True), ("a/../b", True), ("..", False),
+                               ("../project", True),
+                             ("../project-twin", False), (folder + "/a", True), (folder + "-twin", False),
+                               ("/", False),
                              ("~", False)):
-            self.assertEqual((safe_files.is_inside(folder, path), safe_files.names_inside(folder, path)), (expected, expected), path)
+            self.assertEqual((safe_files.is_inside(folder, path), safe_files.names_inside(folder, path)),
+                             (expected, expected), path)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Defaults, files, environment and command line -> one immutable value.
 
-The order, each winning over the one before, key by key: the defaults of mm.config.keys; the user's file; the project's file,
-of which an untrusted folder's may say little (mm.config.trust); the environment; the command line. `--config` or MM_CONFIG
-takes the place of both files. Read once, at start, before the answer to `initialize`: what only files need is imported
-when there is one.
+The order, each winning over the one before, key by key: the defaults of mm.config.keys; the user's file; the
+project's file, of which an untrusted folder's may say little (mm.config.trust); the environment; the command
+line. `--config` or MM_CONFIG takes the place of both files. Read once, at start, before the answer to
+`initialize`: what only files need is imported when there is one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 HOOKS_WAIT = "⚠️ the hooks of this folder are not trusted and do not run: mm --trust"
 
+NOT_SENT = "%s is not sent: only to a model.url of your own configuration, MM_URL or --url"
 LEADS_OUT = "%s is not read: a link leads out of the folder"
 
 
@@ -32,13 +33,15 @@ def attribute(name: str) -> str:
 class Config:
     """The configuration: an attribute a key, and what was found while it was read.
 
-    model_url has no slash at the end. model_api_key and model_headers are ready to be sent, and empty if they must not be
-    sent: they go only to a URL that the user set. hooks maps an event to a tuple of Hook, mcp, agents and lsp a name to
-    an McpServer, Agent, LanguageServer (mm.config.entries); lsp may be False. skills_dirs are absolute; untrusted_skills_dirs are
-    the last of them, those that an untrusted project's file added.
+    model_url has no slash at the end. model_api_key and model_headers are ready to be sent, and empty if they
+    must not be sent: they go only to a URL that the user set. hooks maps an event to a tuple of Hook, mcp,
+    agents and lsp a name to an McpServer, Agent, LanguageServer (mm.config.entries); lsp may be False.
+    skills_dirs are absolute; untrusted_skills_dirs are the last of them, those that an untrusted project's
+    file added.
 
-    `folder` is where mm was started; `user_folder` the user's own (`~/.config/mm`), None without a home; `trusted` whether
-    the user trusts `folder` with the file that was read, None if it has no file: `trusts` looks then; `hooks_wait` whether it has hooks that do not run because the folder is not trusted;
+    `folder` is where mm was started; `user_folder` the user's own (`~/.config/mm`), None without a home;
+    `trusted` whether the user trusts `folder` with the file that was read, None if it has no file: `trusts`
+    looks then; `hooks_wait` whether it has hooks that do not run because the folder is not trusted;
     `warnings` a tuple of lines for the user; `files` a tuple of (path, how it stands).
     """
 
@@ -54,7 +57,8 @@ class Config:
         return Config(**{name: values.get(name, getattr(self, name)) for name in self.__slots__})
 
     def trusts(self, folder: str, environ) -> bool:
-        """Whether the user trusts the folder as it is. Of the start folder's file the answer stands from the start on."""
+        """Whether the user trusts the folder as it is. Of the start folder's file the answer stands from the
+        start on."""
         if self.trusted is not None and os.path.realpath(folder) == os.path.realpath(self.folder):
             return self.trusted
         from mm.config import trust
@@ -71,8 +75,8 @@ class Config:
 def load(folder: str, environ, config_file: str | None = None, overrides=None) -> Config:
     """Reads the configuration for mm started in `folder`.
 
-    `config_file` is `--config`; `overrides` maps key names to the values of the command line, None where not given.
-    Raises UserError, exit code 2, in one line with file, key, what it got and what is allowed.
+    `config_file` is `--config`; `overrides` maps key names to the values of the command line, None where not
+    given. Raises UserError, exit code 2, in one line with file, key, what it got and what is allowed.
     """
     reading = _Reading(os.path.abspath(folder), environ)
     named = config_file or environ.get("MM_CONFIG")
@@ -154,7 +158,8 @@ class _Reading:
         self._take(given, self._project, by_user=False)
 
     def _leads_out(self):
-        """Whether a link leads the project's file out of its folder; then it is not read, and a warning says so."""
+        """Whether a link leads the project's file out of its folder; then it is not read, and a warning says
+        so."""
         from mm import safe_files
 
         if safe_files.is_inside(self._folder, places.PROJECT_FILE):
@@ -182,16 +187,18 @@ class _Reading:
     def result(self):
         self._guard_sessions()
         self._guard_secrets()
-        values = {attribute(name): _COPY.get(type(value), _same)(value) for name, value in self._values.items()}
+        values = {attribute(name): _COPY.get(type(value), _same)(value)
+                  for name, value in self._values.items()}
         if values["model_url"]:
             values["model_url"] = values["model_url"].rstrip("/")
         values["bash_timeout"] = min(values["bash_timeout"], values["bash_max_timeout"])
         values["sessions_dir"] = places.expand(values["sessions_dir"], self._environ)
         values["skills_dirs"] = tuple(os.path.join(self._folder, places.expand(path, self._environ))
                                       for path in values["skills_dirs"])
-        return Config(folder=self._folder, user_folder=places.config_folder(self._environ), trusted=self._trusted,
-                      hooks_wait=self._hooks_wait, untrusted_skills_dirs=self._untrusted_skills_dirs,
-                      warnings=tuple(self._warnings), files=tuple(self._files), **values)
+        return Config(folder=self._folder, user_folder=places.config_folder(self._environ),
+                      trusted=self._trusted, hooks_wait=self._hooks_wait,
+                      untrusted_skills_dirs=self._untrusted_skills_dirs, warnings=tuple(self._warnings),
+                      files=tuple(self._files), **values)
 
     def _given(self, path):
         """The checked values of one of the user's files, or None where it is not there."""
@@ -271,15 +278,15 @@ class _Reading:
         return trust.trusts(self._folder, self._environ)
 
     def _guard_secrets(self):
-        """The key and the headers go only to a URL that the user set: never to a found or a project's server."""
+        """The key and the headers go only to a URL that the user set: never to a found or a project's
+        server."""
         secrets = [name for name in ("model.apiKey", "model.headers") if self._values[name]]
         if self._url_by_user:
             for name in secrets:
                 self._values[name] = self._expanded(name, self._values[name])
             return
         if secrets:
-            self._warnings.append("%s is not sent: only to a model.url of your own configuration, MM_URL or --url"
-                                  % " and ".join(secrets))
+            self._warnings.append(NOT_SENT % " and ".join(secrets))
         self._values["model.apiKey"], self._values["model.headers"] = None, {}
 
     def _expanded(self, name, value):
@@ -294,12 +301,14 @@ class _Reading:
 
         if not self._environ.get(variable):
             raise config_file.failure(source, "%s: the environment variable %s is not set" % (name, variable))
-        schema.check_value(self._environ[variable], HEADER_VALUE, name, "the environment variable " + variable)
+        schema.check_value(self._environ[variable], HEADER_VALUE, name,
+                           "the environment variable " + variable)
         return self._environ[variable]
 
 
 def _read(path):
-    """A configuration file's bytes, or None where it is not there. Raises UserError when it cannot be read."""
+    """A configuration file's bytes, or None where it is not there. Raises UserError when it cannot be
+    read."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

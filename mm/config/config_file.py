@@ -1,5 +1,6 @@
-"""One configuration file -> a JSON object. The file may come with a hostile repository: nothing here waits, and size,
-depth and numbers are bounded. Every error is one line with the file's name, and repeats nothing of the file but keys.
+"""One configuration file -> a JSON object. The file may come with a hostile repository: nothing here waits,
+and size, depth and numbers are bounded. Every error is one line with the file's name, and repeats nothing of
+the file but keys.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ MAX_DEPTH = 32
 
 
 def shown(text: str, limit: int = 200) -> str:
-    """`text` as it may stand in a message: one line, nothing that a terminal would obey, cut at `limit` characters."""
+    """`text` as it may stand in a message: one line, nothing that a terminal would obey, cut at `limit`
+    characters."""
     if len(text) > limit:
         text = text[:limit] + "…"
     return text if text.isprintable() else json.dumps(text)[1:-1]
@@ -26,7 +28,8 @@ def failure(source: str, text: str) -> UserError:
 
 
 def read(path: str) -> bytes | None:
-    """The file's bytes, or None if there is no such file. Raises UserError for anything else that cannot be read."""
+    """The file's bytes, or None if there is no such file. Raises UserError for anything else that cannot be
+    read."""
     from mm import safe_files
 
     try:
@@ -49,7 +52,8 @@ def parse(data: bytes, source: str) -> dict:
     try:
         document = json_text.read(text, _decoder)
     except json.JSONDecodeError as error:
-        raise failure(source, "line %d, column %d: %s%s" % (error.lineno, error.colno, error.msg, _hint(error))) from None
+        raise failure(source, "line %d, column %d: %s%s"
+                      % (error.lineno, error.colno, error.msg, _hint(error))) from None
     except ValueError as error:
         raise failure(source, str(error)) from None
     if not isinstance(document, dict):
@@ -64,7 +68,8 @@ def _hint(error):
     before, after = error.doc[:error.pos].rstrip(), error.doc[error.pos:].lstrip()
     if after[:2] in ("//", "/*") or after[:1] == "#":
         return "; JSON has no comments"
-    if before[-1:] == "," and after[:1] in ("}", "]") or after[:1] == "," and after[1:].lstrip()[:1] in ("}", "]"):
+    if before[-1:] == "," and after[:1] in ("}", "]") or after[:1] == "," and after[1:].lstrip()[:1] in ("}",
+                                                                                                         "]"):
         return "; JSON has no comma before a closing bracket"
     return "; JSON wants double quotes" if after[:1] == "'" else ""
 

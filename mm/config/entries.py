@@ -11,8 +11,9 @@ from collections import namedtuple
 from mm.config import places
 from mm.config.keys import HOOK_TIMEOUT, MCP_TIMEOUT, ON_FAILURE
 
-# `argv` is the whole command line, a tuple; `timeout` is in seconds. A hook's `match` is None for every tool, and `folder`
-# is the folder of the file that declares it, where its relative commands start. A server's `tools` is None for all.
+# `argv` is the whole command line, a tuple; `timeout` is in seconds. A hook's `match` is None for every tool,
+# and `folder` is the folder of the file that declares it, where its relative commands start. A server's
+# `tools` is None for all.
 Hook = namedtuple("Hook", "command match timeout on_failure folder")
 McpServer = namedtuple("McpServer", "argv env permissions tools timeout")
 Agent = namedtuple("Agent", "argv env cwd description")
@@ -38,7 +39,8 @@ def _mcp_server(name, entry, source, environ):
 
 def _agent(name, entry, source, environ):
     cwd = entry.get("cwd")
-    return Agent(_argv(entry), dict(entry.get("env", {})), cwd and places.expand(cwd, environ), entry.get("description"))
+    return Agent(_argv(entry), dict(entry.get("env", {})), cwd and places.expand(cwd, environ),
+                 entry.get("description"))
 
 
 def _language_server(name, entry, source, environ):

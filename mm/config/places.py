@@ -1,7 +1,7 @@
 """Where the user's own files live. Only the environment is looked at, never a folder of a project.
 
-Some editors start mm without HOME: the account's home folder is asked for then, so that the user's configuration, and
-with it `yolo: false`, holds there too.
+Some editors start mm without HOME: the account's home folder is asked for then, so that the user's
+configuration, and with it `yolo: false`, holds there too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def config_folder(environ, platform: str = sys.platform) -> str | None:
 
 
 def state_folder(environ, platform: str = sys.platform) -> str | None:
-    """`~/.local/state/mm`, or below XDG_STATE_HOME; `%LOCALAPPDATA%\\mm` on Windows. None if there is no home."""
+    """`~/.local/state/mm`, or below XDG_STATE_HOME; `%LOCALAPPDATA%\\mm` on Windows. None if there is no
+    home."""
     return _folder(environ, platform, "LOCALAPPDATA", "XDG_STATE_HOME", os.path.join(".local", "state"))
 
 

@@ -1,6 +1,8 @@
-"""The shapes of mm.config.keys at work: checking values against them, and writing them down as JSON Schema and as a table.
+"""The shapes of mm.config.keys at work: checking values against them, and writing them down as JSON Schema
+and as a table.
 
-`check` knows the few words of JSON Schema that mm.config.keys uses. Imported only when there is something to check.
+`check` knows the few words of JSON Schema that mm.config.keys uses. Imported only when there is something to
+check.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ _TRUST = {NO: "ignored", ANY: "taken", ONLY_FALSE: "only `false`", ONLY_ADD: "ad
 def config_schema() -> dict:
     """The JSON Schema (draft 2020-12) of a configuration file."""
     root = {"$schema": DRAFT, "title": "Configuration of mm", "type": "object",
-            "properties": {"$schema": {"type": "string", "description": "For the editor; mm does not read it."}},
+            "properties": {"$schema": {"type": "string",
+                                       "description": "For the editor; mm does not read it."}},
             "additionalProperties": False}
     for key in KEYS:
         place = root
@@ -48,7 +51,8 @@ def table() -> str:
 
 
 def check_document(document: dict, source: str, regexes: bool = True) -> None:
-    """Raises UserError where a file's content does not fit. `regexes`: also compile the regular expressions."""
+    """Raises UserError where a file's content does not fit. `regexes`: also compile the regular
+    expressions."""
     _Check(source, regexes).check(document, config_schema(), "", False)
 
 
@@ -102,7 +106,8 @@ class _Check:
             self._object(value, shape, name, secret)
 
     def _any_of(self, value, shape, name, secret):
-        fitting = [branch for branch in shape["anyOf"] if _has_type(value, branch) and _in_range(value, branch)]
+        fitting = [branch for branch in shape["anyOf"] if _has_type(value, branch)
+                   and _in_range(value, branch)]
         for branch in fitting:
             # The one branch for a list or an object shows best which part of it is wrong.
             if not isinstance(value, str) or matches(value, branch):
@@ -134,7 +139,8 @@ class _Check:
                 self.check(item, {} if others is True else others, path, secret)
         for key in shape.get("required", ()):
             if key not in value:
-                raise failure(self._source, "%s: got no \"%s\", allowed: %s" % (shown(name), key, allowed(properties[key])))
+                raise failure(self._source, "%s: got no \"%s\", allowed: %s"
+                              % (shown(name), key, allowed(properties[key])))
 
     def _key(self, key, shape, name):
         names = shape.get("propertyNames")
@@ -147,7 +153,8 @@ class _Check:
         if name == "model.url" and isinstance(value, str):
             value, hint = _url_without_secrets(value), _url_hint(value, shape)
         label = "" if _is_one_value(self._source) else shown(name) + ": "
-        return failure(self._source, "%sgot %s, allowed: %s%s" % (label, _got(value, secret), allowed(shape), hint))
+        return failure(self._source, "%sgot %s, allowed: %s%s"
+                       % (label, _got(value, secret), allowed(shape), hint))
 
     def _unknown(self, path, group, properties):
         known = "unknown key \"%s\"" % shown(path, 80)
@@ -157,7 +164,8 @@ class _Check:
             return failure(self._source, "%s; %s" % (known, hint))
         names = sorted(properties)
         return failure(self._source, "%s%s; allowed%s: %s" % (
-            known, _did_you_mean(path, group, names), " in " + shown(group) if group else "", ", ".join(names)))
+            known, _did_you_mean(path, group, names), " in " + shown(group) if group else "",
+            ", ".join(names)))
 
 
 _SERVERS = "mm's way is {\"mcp\": {\"NAME\": {\"command\": \"…\", \"args\": […]}}} (docs/mcp.md)"
@@ -165,15 +173,17 @@ _EVENT = "mm's event is \"%s\": [{\"command\": \"…\", \"match\": \"…\"}] (do
 _NO_URL = "mm speaks with MCP servers over stdio alone: \"command\" starts one (docs/mcp.md)"
 _ALL_STDIO = "leave it out: every server is a program that mm starts and speaks with over stdio"
 # What people bring along from other programs' files, and mm's way.
-_FROM_ELSEWHERE = dict.fromkeys(("mcpServers", "mcp_servers", "context_servers", "mcp.servers.command"), _SERVERS)
-_FROM_ELSEWHERE.update({"mcp.*.url": _NO_URL, "mcp.*.httpUrl": _NO_URL, "mcp.*.headers": _NO_URL, "mcp.*.type": _ALL_STDIO,
-                        "mcp.*.transport": _ALL_STDIO})
+_FROM_ELSEWHERE = dict.fromkeys(("mcpServers", "mcp_servers", "context_servers", "mcp.servers.command"),
+                                _SERVERS)
+_FROM_ELSEWHERE.update({"mcp.*.url": _NO_URL, "mcp.*.httpUrl": _NO_URL, "mcp.*.headers": _NO_URL,
+                        "mcp.*.type": _ALL_STDIO, "mcp.*.transport": _ALL_STDIO})
 _FROM_ELSEWHERE.update(("hooks." + theirs, _EVENT % ours) for theirs, ours in (
-    ("PreToolUse", "preToolCall"), ("PostToolUse", "postToolCall"), ("UserPromptSubmit", "userPrompt"), ("Stop", "turnEnd"),
-    ("SessionStart", "sessionStart"), ("SessionEnd", "sessionEnd"), ("PreCompact", "preCompact"), ("BeforeTool", "preToolCall"),
-    ("AfterTool", "postToolCall")))
+    ("PreToolUse", "preToolCall"), ("PostToolUse", "postToolCall"), ("UserPromptSubmit", "userPrompt"),
+    ("Stop", "turnEnd"), ("SessionStart", "sessionStart"), ("SessionEnd", "sessionEnd"),
+    ("PreCompact", "preCompact"), ("BeforeTool", "preToolCall"), ("AfterTool", "postToolCall")))
 _FROM_ELSEWHERE.update(dict.fromkeys(("permissions", "allowedTools", "disallowedTools"),
-                                     "mm has \"yolo\": false, which asks, \"tools.disabled\" and hooks (docs/configuration.md)"))
+                                     "mm has \"yolo\": false, which asks, \"tools.disabled\" and hooks "
+                                     "(docs/configuration.md)"))
 
 
 def _is_one_value(source) -> bool:

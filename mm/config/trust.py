@@ -1,8 +1,10 @@
-"""Which folders may run programs, send data elsewhere or loosen anything, and what the file of any other folder may say.
+"""Which folders may run programs, send data elsewhere or loosen anything, and what the file of any other
+folder may say.
 
-A project's configuration comes with its repository. `mm --trust` records the folder and the hash of its file, or that it
-has none, in the user's state folder, one record a folder; once the file differs from the record, or one appears, the folder
-is untrusted again. Imported at the start only if the folder has a configuration file, or sessions are on.
+A project's configuration comes with its repository. `mm --trust` records the folder and the hash of its file,
+or that it has none, in the user's state folder, one record a folder; once the file differs from the record,
+or one appears, the folder is untrusted again. Imported at the start only if the folder has a configuration
+file, or sessions are on.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ WITHOUT_FILE = "trusted: %s, as long as it has no %s"
 
 
 def standing(folder: str, file_bytes: bytes | None, environ=os.environ) -> str:
-    """How `folder` with this content of its configuration file, None: no file, stands: TRUSTED, CHANGED or UNKNOWN."""
+    """How `folder` with this content of its configuration file, None: no file, stands: TRUSTED, CHANGED or
+    UNKNOWN."""
     records = _records(environ)
     if not records or not os.path.isdir(records):
         return UNKNOWN

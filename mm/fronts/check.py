@@ -5,8 +5,9 @@
                   OLLAMA_CONTEXT_LENGTH=32768 ollama serve
     !!  tools     …
 
-`!!` is what keeps mm from doing its work, `--` what could be better. Each question to the server has an end, and the long
-ones say when. A command stands alone on its line, so that it can be copied. The questions are asked in a thread of their own, so that the main thread can take a Ctrl-C at any moment.
+`!!` is what keeps mm from doing its work, `--` what could be better. Each question to the server has an end,
+and the long ones say when. A command stands alone on its line, so that it can be copied. The questions are
+asked in a thread of their own, so that the main thread can take a Ctrl-C at any moment.
 """
 
 from __future__ import annotations
@@ -46,11 +47,13 @@ WINDOW_TOO = {"ollama": ("if Ollama runs as a service, set the context length in
                          "systemctl edit ollama",
                          'with Environment="OLLAMA_CONTEXT_LENGTH=32768" below [Service], then:',
                          "systemctl restart ollama")}
+NO_BYTE_CODE = "from %s, without byte code for this Python: sh zipapp.sh, with it on the PATH, adds it"
 LOADING = "the server is still loading its model; run mm --check again when it has"
 
 
 def check(config, folder: str, demo: bool, color: str, environ=os.environ) -> int:
-    """Prints the lines for mm started in `folder`; returns the exit code, 1 where a turn could not do its work."""
+    """Prints the lines for mm started in `folder`; returns the exit code, 1 where a turn could not do its
+    work."""
     colors, cancel, rows = Colors(sys.stdout, color), Cancel(), queue.Queue()
 
     def run() -> None:
@@ -80,7 +83,8 @@ def check(config, folder: str, demo: bool, color: str, environ=os.environ) -> in
 def _next(rows: queue.Queue):
     while True:
         try:
-            return rows.get(timeout=0.1)  # a wait without a limit would not let a Ctrl-C through on every system
+            # a wait without a limit would not let a Ctrl-C through on every system
+            return rows.get(timeout=0.1)
         except queue.Empty:
             pass
 
@@ -116,8 +120,9 @@ def _python() -> Row:
     if archive:
         how = "from %s, with byte code for this Python" % archive
         if isinstance(loader, zipimport.zipimporter):
-            mark, how = NOTE, "from %s, without byte code for this Python: sh zipapp.sh, with it on the PATH, adds it" % archive
-    return Row(mark, "python", "%d.%d.%d (%s), mm v%s %s" % (*sys.version_info[:3], sys.executable, __version__, how))
+            mark, how = NOTE, NO_BYTE_CODE % archive
+    return Row(mark, "python", "%d.%d.%d (%s), mm v%s %s"
+               % (*sys.version_info[:3], sys.executable, __version__, how))
 
 
 def _files(config):
@@ -179,21 +184,27 @@ def _model(server, names, is_loading: bool):
     if is_loading:
         yield Row(NOTE, "model", LOADING)
     elif names and server.model not in names and server.model + ":latest" not in names:
-        yield Row(NOTE, "model", '"%s" is not among what the server lists: %s' % (server.model, ", ".join(names[:9])))
+        yield Row(NOTE, "model", '"%s" is not among what the server lists: %s'
+                  % (server.model, ", ".join(names[:9])))
         product = known_servers.of_key(server.product)
         if product and product.pull:
             yield Row("", "", known_servers.with_model(product.pull, server.model))
     else:
-        yield Row(OK, "model", find.among(server.model, names) + (", --model NAME takes another" if len(names) > 1 else ""))
+        yield Row(OK, "model", find.among(server.model, names)
+                  + (", --model NAME takes another" if len(names) > 1 else ""))
 
 
 def _window(config, server, cancel):
-    tokens, product = (config.model_context_window, None) if config.model_context_window else window.ask_size(server, cancel)
+    tokens, product = config.model_context_window, None
     if not tokens:
-        yield Row(NOTE, "window", "the server does not say: set model.contextWindow, or long conversations will fail")
+        tokens, product = window.ask_size(server, cancel)
+    if not tokens:
+        yield Row(NOTE, "window", "the server does not say: set model.contextWindow, or long conversations "
+                                  "will fail")
     elif tokens < window.SMALL_WINDOW:
         ways = window.ways_out(server, product, tokens)
-        yield Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s" % (tokens, "" if ways else window.NO_WAY_OUT))
+        yield Row(NOTE, "window", "%d tokens, agents need 16000 or more: %s"
+                  % (tokens, "" if ways else window.NO_WAY_OUT))
         for line in (*ways, *WINDOW_TOO.get(server.product or product, ())):
             yield Row("", "", line)
     else:
@@ -206,7 +217,8 @@ def _instructions(config, folder):
 
     notices = Notices()
     found = instructions.files(folder, config.user_folder, notices)
-    yield Row(OK, "AGENTS.md", ", ".join("%s (%s)" % (path, size(len(text.encode()))) for path, text in found) or "none")
+    yield Row(OK, "AGENTS.md", ", ".join("%s (%s)" % (path, size(len(text.encode()))) for path, text in found)
+              or "none")
     for line in notices.take():
         yield Row(NOTE, "AGENTS.md", line)
 
@@ -216,7 +228,8 @@ def _skills(config, folder, environ):
     from mm.skills import catalogue
 
     skills, warnings, _ = catalogue.find(folder, config, environ)
-    shown = [skill.name + (" (allowed-tools: %s; not enforced)" % ", ".join(skill.allowed_tools) if skill.allowed_tools else "")
+    shown = [skill.name + (" (allowed-tools: %s; not enforced)" % ", ".join(skill.allowed_tools)
+                           if skill.allowed_tools else "")
              for skill in skills]
     yield Row(OK, "skills", ", ".join(shown) or "none")
     for line in warnings + tuple(commands.hidden(skills)):
@@ -226,12 +239,14 @@ def _skills(config, folder, environ):
 def _hooks(config) -> Row:
     if config.hooks_wait:
         return Row(NOTE, "hooks", HOOKS_WAIT)
-    return Row(OK, "hooks", ", ".join("%s: %d" % (event, len(hooks)) for event, hooks in config.hooks.items() if hooks) or "none")
+    shown = ["%s: %d" % (event, len(hooks)) for event, hooks in config.hooks.items() if hooks]
+    return Row(OK, "hooks", ", ".join(shown) or "none")
 
 
 def _sessions(config) -> Row:
-    return Row(OK, "sessions", "kept in %s of the session's folder" % config.sessions_dir if config.sessions_enabled
-               else "not kept (sessions.enabled)")
+    if not config.sessions_enabled:
+        return Row(OK, "sessions", "not kept (sessions.enabled)")
+    return Row(OK, "sessions", "kept in %s of the session's folder" % config.sessions_dir)
 
 
 def _mcp(config, folder: str, environ, cancel):
@@ -254,7 +269,8 @@ def _mcp(config, folder: str, environ, cancel):
         if name in problems:
             yield Row(NOTE, "mcp", problems[name])
         else:
-            yield Row(OK if name in offered else NOTE, "mcp", "%s (%s)" % (name, plural(offered.count(name), "tool")))
+            yield Row(OK if name in offered else NOTE, "mcp",
+                      "%s (%s)" % (name, plural(offered.count(name), "tool")))
 
 
 def _lsp(config, folder: str, environ) -> Row:
@@ -269,13 +285,16 @@ def _lsp(config, folder: str, environ) -> Row:
     waits = usable_servers.waiting(config, folder, environ, found) if found else None
     if waits:
         return Row(NOTE, "lsp", waits)
-    shown = ["%s (%s)" % (each.name, os.path.basename(each.argv[0])) for each in usable_servers.present(found, folder)]
+    shown = ["%s (%s)" % (each.name, os.path.basename(each.argv[0]))
+             for each in usable_servers.present(found, folder)]
     return Row(NOTE if missing else OK, "lsp",
                ", ".join(shown + missing) or "no language server on PATH for what is in this folder")
 
 
 def _agents(config, folder: str, environ) -> Row:
     """The agents that the configuration names, and which of them are not there."""
-    missing = [name for name, entry in config.agents.items() if not programs.find(entry.argv[0], folder, environ)]
-    shown = ["%s (%s%s)" % (name, entry.argv[0], ": not found" if name in missing else "") for name, entry in config.agents.items()]
+    missing = [name for name, entry in config.agents.items()
+               if not programs.find(entry.argv[0], folder, environ)]
+    shown = ["%s (%s%s)" % (name, entry.argv[0], ": not found" if name in missing else "")
+             for name, entry in config.agents.items()]
     return Row(NOTE if missing else OK, "agents", ", ".join(shown) or NONE_CONFIGURED)

@@ -1,8 +1,8 @@
 """`--editor NAME`: the block to paste into an editor's settings, with this very mm's command line filled in.
 
-The command names the real interpreter, since a version manager's stand-in costs 40 to 120 ms at every start, and `-I -S`,
-since mm needs neither site-packages nor anything of the environment. Where each block goes is in docs/editors.md, which
-is checked against these.
+The command names the real interpreter, since a version manager's stand-in costs 40 to 120 ms at every start,
+and `-I -S`, since mm needs neither site-packages nor anything of the environment. Where each block goes is in
+docs/editors.md, which is checked against these.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ def settings(name: str) -> str:
 
 
 def block(name: str, command: list) -> str:
-    """The block for an editor or plug-in that starts `command`, an argv. Raises UserError for an unknown name."""
+    """The block for an editor or plug-in that starts `command`, an argv. Raises UserError for an unknown
+    name."""
     blocks = BLOCKS.get(name.lower())
     if blocks is None:
-        raise UserError("--editor %s: unknown editor%s; allowed: %s" % (name, _did_you_mean(name), ", ".join(BLOCKS)),
-                        exit_code=2)
+        raise UserError("--editor %s: unknown editor%s; allowed: %s"
+                        % (name, _did_you_mean(name), ", ".join(BLOCKS)), exit_code=2)
     return "\n\n".join(make(command) for make in blocks)
 
 
@@ -47,7 +48,8 @@ def program() -> str:
 
 
 def _zed(command):
-    return _json({"agent_servers": {NAME: {"type": "custom", "command": command[0], "args": command[1:], "env": {}}}})
+    return _json({"agent_servers": {NAME: {"type": "custom", "command": command[0], "args": command[1:],
+                                           "env": {}}}})
 
 
 def _jetbrains(command):
@@ -110,7 +112,7 @@ def _agent_shell(command):
                   (acp-make-client
                    :command %s
                    :command-params '(%s)
-                   :context-buffer buffer)))))""" % (_quoted(command[0]), " ".join(_quoted(word) for word in command[1:]))
+                   :context-buffer buffer)))))""" % (_quoted(command[0]), " ".join(map(_quoted, command[1:])))
 
 
 def _json(value):
@@ -118,7 +120,8 @@ def _json(value):
 
 
 def _quoted(text):
-    """`text` as a string of Lua or Emacs Lisp: both know the escapes of a backslash, a quote and a line break."""
+    """`text` as a string of Lua or Emacs Lisp: both know the escapes of a backslash, a quote and a line
+    break."""
     return '"%s"' % text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

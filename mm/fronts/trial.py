@@ -23,7 +23,8 @@ LONG_ANSWER = 4000
 
 TOOL = {"type": "function", "function": {
     "name": "bash", "description": "Runs a shell command and returns its output.",
-    "parameters": {"type": "object", "properties": {"command": {"type": "string", "description": "the command"}},
+    "parameters": {"type": "object", "properties": {"command": {"type": "string",
+                                                                "description": "the command"}},
                    "required": ["command"]}}}
 SYSTEM = "You are a coding agent. Use the tool bash to look at files. Never guess what it would print."
 # The second wish where the first was answered in words.
@@ -35,18 +36,21 @@ LEAST_TOKENS, LEAST_SECONDS = 8, 0.1
 REAL = "real tool calls, streamed (it called %s)"
 RECOVERED = "the model writes its calls into the text, where mm finds them (it called %s)"
 NONE = "no tool call came, so mm can only talk with this model: %s"
-DROPPED = "the model's chat template leaves tools out (the server says so): start it with one that knows tools"
+DROPPED = ("the model's chat template leaves tools out (the server says so): "
+           "start it with one that knows tools")
 OTHER_MODEL = "the server can read calls: take a model that is trained for tools, or a larger one"
 TOO_SLOW = "no tool call came in %g s: a smaller model, or more of it on the graphics card, would be faster"
 
 SLOW = "it could not count to 40 in %g s"
 
-# `tools` and `speed` are the texts of their lines, `speed` "" where nothing was measured; `real`: the server sent calls as such.
+# `tools` and `speed` are the texts of their lines, `speed` "" where nothing was measured; `real`: the server
+# sent calls as such.
 Trial = namedtuple("Trial", "failed real tools speed")
 
 
 def ask(server, cancel: Cancel, seconds: float = SECONDS) -> Trial:
-    """Asks for a tool call, and once more if none came; each answer has `seconds`. Nothing that the model calls is run.
+    """Asks for a tool call, and once more if none came; each answer has `seconds`. Nothing that the model
+    calls is run.
 
     Raises Cancelled.
     """
@@ -67,7 +71,8 @@ def ask(server, cancel: Cancel, seconds: float = SECONDS) -> Trial:
     if not answer.calls:
         return Trial(True, False, NONE % _reason(server, answer, cancel), speed)
     name, arguments = answer.calls[0]
-    called = one_line("%s %s" % (name, arguments if isinstance(arguments, str) else json.dumps(arguments)), 100)
+    called = one_line("%s %s" % (name, arguments if isinstance(arguments, str) else json.dumps(arguments)),
+                      100)
     return Trial(False, answer.structured, (REAL if answer.structured else RECOVERED) % called, speed)
 
 
@@ -86,7 +91,8 @@ def _reason(server, answer, cancel: Cancel) -> str:
 
 
 def _counted(server, first, cancel: Cancel, seconds: float) -> str:
-    """The speed by mm's own clock: of the prompt from the first answer, of the answer from one that is long enough."""
+    """The speed by mm's own clock: of the prompt from the first answer, of the answer from one that is long
+    enough."""
     prompt = _rate(first.usage and first.usage.input, first.begun)
     try:
         answer = _Answer(server, COUNT, [], cancel, seconds)
@@ -110,7 +116,8 @@ class _Late(Exception):
 
 
 class _Answer:
-    """One answer, read to its end: what was called and said, and when. It is the tap of its own stream, too."""
+    """One answer, read to its end: what was called and said, and when. It is the tap of its own stream,
+    too."""
 
     def __init__(self, server, wish: str, tools: list, cancel: Cancel, seconds: float):
         self.calls, self.text, self.usage = [], "", None
@@ -124,7 +131,8 @@ class _Answer:
         timer.start()
         try:
             with cancel.on_cancel(late.cancel):
-                self._read(chat.complete(server, [{"role": "system", "content": SYSTEM}, {"role": "user", "content": wish}],
+                self._read(chat.complete(server, [{"role": "system", "content": SYSTEM},
+                                                  {"role": "user", "content": wish}],
                                          tools, late, self))
         except Cancelled:
             cancel.check()
@@ -150,8 +158,10 @@ class _Answer:
 
     def speed(self) -> str:
         """As the server measured it; "" where it did not."""
-        prompt, answer = (probe.at(self.timings, name) for name in ("prompt_per_second", "predicted_per_second"))
-        numbers = [value if isinstance(value, (int, float)) and value > 0 else 0 for value in (prompt, answer)]
+        prompt, answer = (probe.at(self.timings, name)
+                          for name in ("prompt_per_second", "predicted_per_second"))
+        numbers = [value if isinstance(value, (int, float)) and value > 0 else 0
+                   for value in (prompt, answer)]
         return _speed(*numbers, "as the server measured") if any(numbers) else ""
 
     # As the tap of a request.

@@ -1,7 +1,7 @@
 """The skills of a session: where they are looked for, and which of two with the same name counts.
 
-The files may come with a hostile repository: nothing waits for them, everything is bounded, and an untrusted folder can
-neither replace one of the user's skills nor lead out of itself by a link.
+The files may come with a hostile repository: nothing waits for them, everything is bounded, and an untrusted
+folder can neither replace one of the user's skills nor lead out of itself by a link.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from mm.config.config_file import shown
 from mm.skills import front_matter
 from mm.text import one_line
 
-# `folder` and `path` (of its SKILL.md) are absolute; a bundled skill has no folder. `model_may_call`: whether the system
-# prompt lists it. `allowed_tools`, a tuple of texts, is shown to people and not enforced.
+# `folder` and `path` (of its SKILL.md) are absolute; a bundled skill has no folder. `model_may_call`: whether
+# the system prompt lists it. `allowed_tools`, a tuple of texts, is shown to people and not enforced.
 Skill = namedtuple("Skill", "name description folder path model_may_call allowed_tools")
 
-# `skills` are sorted by name; `warnings` are lines for the log, and `left_out` those of them about skills that cannot be used.
+# `skills` are sorted by name; `warnings` are lines for the log, and `left_out` those of them about skills
+# that cannot be used.
 Found = namedtuple("Found", "skills warnings left_out", defaults=((), (), ()))
 
-# The skills in the package, bundled/<name>/SKILL.md: named here because the zipapp has no folders to look through.
+# The skills in the package, bundled/<name>/SKILL.md: named here because the zipapp has no folders to look
+# through.
 BUNDLED = ("bg-jobs",)
 FILE_NAMES = ("SKILL.md", "skill.md")
 
@@ -33,7 +35,8 @@ NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 NAME_LIMIT = 64
 # Characters of a description that are kept.
 DESCRIPTION_LIMIT = 1024
-# The most skills from folders; how deep they may lie below one that is searched, and how many entries that may take.
+# The most skills from folders; how deep they may lie below one that is searched, and how many entries that
+# may take.
 SKILLS_LIMIT, DEPTH, ENTRIES_LIMIT = 200, 3, 5000
 # Front matter must end within this many bytes; a whole file is read to this size.
 HEAD_BYTES, FILE_BYTES = 64 * 1024, 1024 * 1024
@@ -76,7 +79,8 @@ def find(cwd: str, config, environ) -> Found:
 
 def body(skill: Skill) -> str:
     """The skill's text without its front matter, as it stands now. Raises OSError."""
-    text = _bundled_text(skill.name) if skill.folder is None else _decode(safe_files.read(skill.path, FILE_BYTES))
+    is_bundled = skill.folder is None
+    text = _bundled_text(skill.name) if is_bundled else _decode(safe_files.read(skill.path, FILE_BYTES))
     try:
         return front_matter.body(text)
     except front_matter.NotClosed:
@@ -98,7 +102,8 @@ def _places(cwd, config, environ):
     own = _own_folders(config, environ)
     project = safe_files.folders_up_from(cwd)
     trusted = {folder for folder in project if config.trusts(folder, environ)}
-    for folder, name in [(folder, name) for folder in project for name in (".mm", ".agents")] + [(cwd, ".claude")]:
+    for folder, name in [(folder, name) for folder in project
+                         for name in (".mm", ".agents")] + [(cwd, ".claude")]:
         path = os.path.join(folder, name, "skills")
         if os.path.realpath(path) in own:
             continue  # the project is the home folder
@@ -150,7 +155,8 @@ class _Search:
             real = os.path.realpath(path)
             if real not in self._met and not self._leads_out(path, place.bound):
                 self._met.add(real)
-                self._take(folder, path, os.path.basename(folder), lambda: _decode(safe_files.read(path, HEAD_BYTES)))
+                self._take(folder, path, os.path.basename(folder),
+                           lambda: _decode(safe_files.read(path, HEAD_BYTES)))
 
     def _leads_out(self, path, bound):
         if bound is None or safe_files.is_inside(bound, path):
@@ -159,7 +165,8 @@ class _Search:
         return True
 
     def _skill_files(self, root):
-        """(folder, path of its SKILL.md) for each skill below `root`, sorted; what lies below a skill belongs to it."""
+        """(folder, path of its SKILL.md) for each skill below `root`, sorted; what lies below a skill belongs
+        to it."""
         left, waiting = ENTRIES_LIMIT, [(root, 0)]
         while waiting:
             folder, depth = waiting.pop()
@@ -268,5 +275,6 @@ def _bundled_path(name):
 
 @functools.lru_cache(maxsize=None)
 def _bundled_text(name):
-    """From a file in a clone, from the archive in the zipapp: whatever loaded this module can read both. Raises OSError."""
+    """From a file in a clone, from the archive in the zipapp: whatever loaded this module can read both.
+    Raises OSError."""
     return _decode(__spec__.loader.get_data(_bundled_path(name)))

@@ -1,9 +1,10 @@
 """The front matter of a SKILL.md: the part of YAML that such files use, read without a YAML library. Pure.
 
-Between two lines `---` at the beginning of a file stand fields, `key: value`. A value is all that follows the first colon
-and blank, so a colon in prose needs no quotes, which YAML proper would ask for and most authors forget. Understood are
-texts over several lines, quoted texts, blocks (`>` and `|`), lists of `- item`, maps one level deep, and comments. Anything
-else is kept as text: whatever a file holds, reading it raises nothing but NotClosed.
+Between two lines `---` at the beginning of a file stand fields, `key: value`. A value is all that follows the
+first colon and blank, so a colon in prose needs no quotes, which YAML proper would ask for and most authors
+forget. Understood are texts over several lines, quoted texts, blocks (`>` and `|`), lists of `- item`, maps
+one level deep, and comments. Anything else is kept as text: whatever a file holds, reading it raises nothing
+but NotClosed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from mm.text import replace_surrogates
 
 MARK = "---"
 
-# `fields` maps each name to a str, a list of str or a dict of str, and is None if there is no front matter; `line` is the
-# number of the line that its first mark is on, 1 as a rule; `body` is the text after it.
+# `fields` maps each name to a str, a list of str or a dict of str, and is None if there is no front matter;
+# `line` is the number of the line that its first mark is on, 1 as a rule; `body` is the text after it.
 Document = namedtuple("Document", "fields line body")
 
 _SKIPPED = re.compile(r"[ \t]*(?:#[^\n]*|<!--.*?-->[ \t]*)?\n", re.DOTALL)
@@ -97,9 +98,11 @@ def _value(first, rest):
 
 
 def _block(lines, folded):
-    """The text of a `|` block, or of a `>` block: there a single line break is a blank, and of several the first is dropped."""
+    """The text of a `|` block, or of a `>` block: there a single line break is a blank, and of several the
+    first is dropped."""
     depth = next((_depth(line) for line in lines if line.strip()), 0)
-    text = "\n".join(line[depth:] if not line[:depth].strip() else line.lstrip() for line in lines).strip("\n")
+    text = "\n".join(line[depth:] if not line[:depth].strip() else line.lstrip()
+                     for line in lines).strip("\n")
     return replace_surrogates(re.sub(r"\n(\n*)", lambda found: found[1] or " ", text) if folded else text)
 
 
@@ -116,7 +119,8 @@ def _items(lines):
 
 
 def _entries(lines):
-    """The texts of a map. Lines that are indented deeper than the first one belong to the entry before them."""
+    """The texts of a map. Lines that are indented deeper than the first one belong to the entry before
+    them."""
     entries, name, depth = {}, "", _depth(lines[0])
     for line in lines:
         begins = _KEY.match(line.strip())
@@ -129,7 +133,8 @@ def _entries(lines):
 
 
 def _scalar(lines):
-    """One text: a quoted one without its quotes and with its escapes undone, any other without its comments."""
+    """One text: a quoted one without its quotes and with its escapes undone, any other without its
+    comments."""
     text = " ".join(filter(None, map(str.strip, lines)))
     quoted = _DOUBLE.fullmatch(text)
     if quoted:

@@ -9,7 +9,8 @@ from mm.skills.catalogue import DESCRIPTION_LIMIT, NAME
 from mm.text import one_line
 
 INTRODUCTION = (
-    "Skills are procedures. When a task matches one, call read_skill with its name before anything else and follow it. "
+    "Skills are procedures. When a task matches one, call read_skill with its name before anything else and "
+    "follow it. "
     '"$name text" in a message means: read the skill "name" and apply it to "text".')
 USE = '[use the skill "%s" for this: call read_skill first]'
 HINT = "parameters, if this skill needs any"
@@ -17,8 +18,8 @@ HIDDEN = 'skill "%s" is hidden by the command of that name'
 
 # Characters of a description that stand in the system prompt.
 PROMPT_LIMIT = 300
-# The commands go to the editor in one line, and some editors die of one over 64 KiB: descriptions are cut to these lengths
-# in turn until the list fits.
+# The commands go to the editor in one line, and some editors die of one over 64 KiB: descriptions are cut to
+# these lengths in turn until the list fits.
 COMMANDS_BYTES, _COMMAND_LIMITS = 60 * 1024, (DESCRIPTION_LIMIT, PROMPT_LIMIT, 100, 20)
 # What the names of the fields add to each command.
 _FIELDS_BYTES = 50
@@ -28,8 +29,10 @@ _COMMAND = re.compile(r"(\s*)/(%s)(?=\s|$)" % NAME.pattern)
 
 
 def prompt_section(skills) -> str:
-    """What the system prompt says of the skills, a blank line first; "" if there is none that the model may choose."""
-    lines = ["- %s: %s" % (skill.name, one_line(skill.description, PROMPT_LIMIT)) for skill in skills if skill.model_may_call]
+    """What the system prompt says of the skills, a blank line first; "" if there is none that the model may
+    choose."""
+    lines = ["- %s: %s" % (skill.name, one_line(skill.description, PROMPT_LIMIT)) for skill in skills
+             if skill.model_may_call]
     return "\n".join(["\n", INTRODUCTION] + lines) if lines else ""
 
 
@@ -52,7 +55,8 @@ def commands(skills, reserved) -> list:
     """(name, description, hint) of each skill that an editor can list as a command."""
     listed = []
     for limit in _COMMAND_LIMITS:
-        listed = [(skill.name, one_line(skill.description, limit), HINT) for skill in skills if skill.name not in reserved]
+        listed = [(skill.name, one_line(skill.description, limit), HINT) for skill in skills
+                  if skill.name not in reserved]
         if sum(encoded_size(each) + _FIELDS_BYTES for each in listed) <= COMMANDS_BYTES:
             break
     return listed

@@ -1,10 +1,10 @@
 """Which URLs and addresses a page may be fetched from. Pure.
 
-Our own table of networks says what is public: `is_global` differs between the Pythons, and says yes to multicast and
-to private addresses in the guise of IPv6 ones. `ipaddress` only parses.
+Our own table of networks says what is public: `is_global` differs between the Pythons, and says yes to
+multicast and to private addresses in the guise of IPv6 ones. `ipaddress` only parses.
 
-Source: the IANA special-purpose address registries for IPv4 and IPv6, with what is shut down or for documentation; the names
-are those of RFC 6762 (appendix G), RFC 6761 and RFC 8375.
+Source: the IANA special-purpose address registries for IPv4 and IPv6, with what is shut down or for
+documentation; the names are those of RFC 6762 (appendix G), RFC 6761 and RFC 8375.
 """
 
 from __future__ import annotations
@@ -34,20 +34,23 @@ def _networks(text):
 
 
 _NOT_PUBLIC_4 = _networks("""
-    0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24
-    192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24
+    0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
+    192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24
     224.0.0.0/4 240.0.0.0/4""")
-# Of IPv6 only this is handed out; loopback, unique local, link-local, site-local, multicast and what is deprecated lie outside.
+# Of IPv6 only this is handed out; loopback, unique local, link-local, site-local, multicast and what is
+# deprecated lie outside.
 _GLOBAL_6 = ipaddress.ip_network("2000::/3")
 _NOT_PUBLIC_6 = _networks("2001::/23 2001:db8::/32 2620:4f:8000::/48 3fff::/20")
-# Networks whose addresses hold IPv4 addresses that are reached in their stead: how far to the right, and what is flipped.
+# Networks whose addresses hold IPv4 addresses that are reached in their stead: how far to the right, and what
+# is flipped.
 _EMBEDDING = tuple((ipaddress.ip_network(network), places) for network, places in (
     ("::ffff:0:0/96", ((0, 0),)),                    # mapped
     ("64:ff9b::/96", ((0, 0),)),                     # NAT64
     ("2002::/16", ((80, 0),)),                       # 6to4
     ("2001::/32", ((64, 0), (0, 0xFFFFFFFF))),       # Teredo: its server, and the client, all bits flipped
 ))
-_PRIVATE_NAMES = {"localhost", "localdomain", "local", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa"}
+_PRIVATE_NAMES = {"localhost", "localdomain", "local", "internal", "intranet", "private", "corp", "home",
+                  "lan", "home.arpa"}
 
 
 def parse(url: str) -> Place:
@@ -112,7 +115,8 @@ def _is_public(address):
 
 
 def is_private_name(host: str) -> bool:
-    """Whether a host is private by its name alone: where a proxy looks the name up, nothing else can be asked."""
+    """Whether a host is private by its name alone: where a proxy looks the name up, nothing else can be
+    asked."""
     address = _literal(host)
     if address is not None:
         return not is_public(address)
@@ -121,7 +125,8 @@ def is_private_name(host: str) -> bool:
 
 
 def _literal(host):
-    """The address that a host is, also in the short and the hexadecimal forms that systems take; None for a name."""
+    """The address that a host is, also in the short and the hexadecimal forms that systems take; None for a
+    name."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:

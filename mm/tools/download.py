@@ -1,12 +1,13 @@
 """What a URL leads to: the addresses are checked, redirects followed, limits kept.
 
-Each hop looks its host's addresses up once, checks them all, and connects to those very addresses; a name server that
-answers differently a moment later is not asked again. Where the environment names a proxy, that looks the name up, and the
-name is all that can be checked.
+Each hop looks its host's addresses up once, checks them all, and connects to those very addresses; a name
+server that answers differently a moment later is not asked again. Where the environment names a proxy, that
+looks the name up, and the name is all that can be checked.
 
-Everything waits on one Cancel of the download's own, which the turn's Cancel cancels and so does the clock: whatever it
-waits for then ends in the same way (mm.wire.cancellable_socket), and which of the two it was is asked last. Looking up a name cannot be
-interrupted, so a thread of its own does it, which nobody waits for any longer then.
+Everything waits on one Cancel of the download's own, which the turn's Cancel cancels and so does the clock:
+whatever it waits for then ends in the same way (mm.wire.cancellable_socket), and which of the two it was is
+asked last. Looking up a name cannot be interrupted, so a thread of its own does it, which nobody waits for
+any longer then.
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ Limits = namedtuple("Limits", "silence total size")
 LIMITS = Limits(CONNECT_SECONDS, 60, 5 * 1024 * 1024)
 REDIRECTS = 5
 
-# What was found: the URL that answered in the end, its status, `header(name)`, the body decompressed, and whether it is whole.
+# What was found: the URL that answered in the end, its status, `header(name)`, the body decompressed, and
+# whether it is whole.
 Answer = namedtuple("Answer", "url status header body whole")
 
-# `resolve` is called as socket.getaddrinfo is, `environ` names the proxies, `allow_private` turns the check off.
+# `resolve` is called as socket.getaddrinfo is, `environ` names the proxies, `allow_private` turns the check
+# off.
 Way = namedtuple("Way", "resolve environ allow_private limits")
 
 _Proxy = namedtuple("_Proxy", "host port authorization")
@@ -50,7 +53,8 @@ _HEADERS = {
     "Accept-Encoding": "gzip, deflate",
 }
 
-PRIVATE = f"[{NAME}: %s is a private address (%s). Use bash with curl for a local server, or set fetch.allowPrivate.]"
+PRIVATE = (f"[{NAME}: %s is a private address (%s). "
+           "Use bash with curl for a local server, or set fetch.allowPrivate.]")
 TOO_MANY = f"[{NAME}: %s redirects more than {REDIRECTS} times]"
 NOT_SECURE = f"[{NAME}: %s redirects from https to http: %s]"
 TOO_SLOW = f"[{NAME}: %s took longer than %g s]"
@@ -116,11 +120,14 @@ def _hop(here, way, stop, unwanted):
             location = response.header("Location")
             if response.status in _REDIRECTING and location:
                 return None, _in_ascii(location)
-            body, whole = (b"", False) if unwanted(response.header) else _body(response, way.limits.size, stop)
+            body, whole = b"", False
+            if not unwanted(response.header):
+                body, whole = _body(response, way.limits.size, stop)
             return Answer(here.url, response.status, response.header, body, whole), None
         except (OSError, http1.NotHttp, zlib.error) as error:
             stop.check()
-            raise ToolError(f"[{NAME}: {_explained(error, here, proxy, way.limits.silence, response)}]") from None
+            why = _explained(error, here, proxy, way.limits.silence, response)
+            raise ToolError(f"[{NAME}: {why}]") from None
         finally:
             sock.close()
 
@@ -139,8 +146,10 @@ def _in_ascii(location):
 def _proxy(here, environ):
     """The proxy that the environment names for the URL, or None."""
     scheme = "https" if here.tls else "http"
-    named, around = (environ.get(name + "_proxy") or environ.get((name + "_proxy").upper()) for name in (scheme, "no"))
-    if not named or around and urllib.request.proxy_bypass_environment(f"{here.host}:{here.port}", {"no": around}):
+    named, around = (environ.get(name + "_proxy") or environ.get((name + "_proxy").upper())
+                     for name in (scheme, "no"))
+    address = f"{here.host}:{here.port}"
+    if not named or around and urllib.request.proxy_bypass_environment(address, {"no": around}):
         return None
     try:
         parts = urllib.parse.urlsplit(named if "://" in named else "http://" + named)
@@ -149,7 +158,8 @@ def _proxy(here, environ):
         host = None
     if not host or parts.scheme != "http":
         raise ToolError(f"[{NAME}: the proxy in {scheme}_proxy is not of the form http://host:port]")
-    login = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}" if parts.username else ""
+    user, password = map(urllib.parse.unquote, (parts.username or "", parts.password or ""))
+    login = f"{user}:{password}" if user else ""
     return _Proxy(host, port or 80, "Basic " + base64.b64encode(login.encode()).decode() if login else "")
 
 
@@ -177,7 +187,8 @@ def _look_up(here, resolve, stop):
 
 
 def _ask(here, proxy, found, sock):
-    """Connects to one of the addresses that were found, speaks to the host that was meant; returns the http1.Response."""
+    """Connects to one of the addresses that were found, speaks to the host that was meant; returns the
+    http1.Response."""
     connected = _connect(found, proxy.port if proxy else here.port, sock)
     host = f"[{here.host}]" if ":" in here.host else here.host
     authority = host if here.port == (443 if here.tls else 80) else f"{host}:{here.port}"
@@ -296,7 +307,8 @@ def _explained(error, here, proxy, silence, response):
     if isinstance(error, zlib.error):
         return f"{shown(here.url)}: the compressed body is damaged"
     if isinstance(error, ConnectionError):
-        return f"{host} closed the connection {'in the middle of its answer' if response else 'without an answer'}"
+        when = "in the middle of its answer" if response else "without an answer"
+        return f"{host} closed the connection {when}"
     if isinstance(error, OSError):
         return f"{host}: {one_line(error.strerror or str(error) or type(error).__name__)}"
     return f"{host} does not answer in HTTP"

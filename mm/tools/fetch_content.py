@@ -1,7 +1,7 @@
 """What a call of fetch_content does: a page or a file from the web, as text or saved.
 
-Its addresses are checked (mm.tools.addresses), so that a page cannot send the model into the user's own network; what comes
-is marked as data. Saving passes the gate and the rules of write_file, reading does not.
+Its addresses are checked (mm.tools.addresses), so that a page cannot send the model into the user's own
+network; what comes is marked as data. Saving passes the gate and the rules of write_file, reading does not.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ CHANGED = f"[{NAME}: %s changed since you read it. Read it again.]"
 
 _HTML = ("text/html", "application/xhtml+xml")
 _JSON = ("application/json", "application/ld+json", "application/manifest+json")
-_TEXT = ("application/xml", "application/yaml", "application/x-yaml", "application/toml", "application/javascript",
-         "application/x-javascript", "application/ecmascript", "application/typescript", "application/csv", "application/sql",
-         "application/x-sh", "application/x-ndjson", "application/jsonl", "application/graphql", "application/x-tex")
+_TEXT = ("application/xml", "application/yaml", "application/x-yaml", "application/toml",
+         "application/javascript", "application/x-javascript", "application/ecmascript",
+         "application/typescript", "application/csv", "application/sql", "application/x-sh",
+         "application/x-ndjson", "application/jsonl", "application/graphql", "application/x-tex")
 _TEXT_ENDS = ("+json", "+xml", "+yaml")
 _NO_TYPE = "no type"
 _CHARSET = re.compile(r""";\s*charset\s*=\s*["']?([^\s"';]+)""", re.IGNORECASE)
@@ -58,8 +59,8 @@ def prepare(arguments, context, environ=os.environ, resolve=socket.getaddrinfo, 
     before = files.read(NAME, place)
     _refuse_unread(context, place, before)
     files.check_writable(NAME, place)
-    return Action(title, lambda progress: _save(url, way, place, before, context), (place.location,), asks=True,
-                  text=f"save {one_line(url, 1000)}\nas {place.location}")
+    return Action(title, lambda progress: _save(url, way, place, before, context), (place.location,),
+                  asks=True, text=f"save {one_line(url, 1000)}\nas {place.location}")
 
 
 def _refuse_unread(context, place, before):
@@ -102,7 +103,8 @@ def _show(url, way, offset, context):
 
 
 def _fetched(url, way, cancel, unwanted):
-    """The answer, if it is a good one. Raises ToolError with the beginning of what the server says where it is not."""
+    """The answer, if it is a good one. Raises ToolError with the beginning of what the server says where it
+    is not."""
     answer = download.get(url, way, cancel, unwanted)
     if answer.status < 300:
         return answer
@@ -115,7 +117,8 @@ def _fetched(url, way, cancel, unwanted):
 
 def _text(answer, context, cancel):
     """(title or "", text, a note or None, whether it is a page). Raises ToolError for what is not text."""
-    if _is_other(answer.header) or b"\0" in answer.body[:files.BINARY_PROBE] and not answer.body.startswith((b"\xff\xfe", b"\xfe\xff")):
+    is_utf16 = answer.body.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if _is_other(answer.header) or b"\0" in answer.body[:files.BINARY_PROBE] and not is_utf16:
         length = answer.header("Content-Length")
         known = len(answer.body) if answer.whole else int(length) if _LENGTH.fullmatch(length) else None
         kind = _type(answer.header) or _NO_TYPE
@@ -130,7 +133,8 @@ def _decoded(answer, cancel):
     from mm.tools import charset, page  # saving needs neither
 
     kind = _type(answer.header)
-    is_page = kind in _HTML or not kind and answer.body[:1000].lstrip().lower().startswith((b"<!doctype html", b"<html"))
+    is_page = kind in _HTML or not kind and answer.body[:1000].lstrip().lower().startswith((b"<!doctype html",
+                                                                                            b"<html"))
     text = charset.decode(answer.body, _charset(answer.header), is_page or kind.endswith("xml"),
                           answer.whole)
     if is_page:
@@ -156,7 +160,8 @@ def _type(header):
 
 
 def _charset(header):
-    """What the Content-Type names as the encoding, "" where it names none. The library's own reader of parameters raises."""
+    """What the Content-Type names as the encoding, "" where it names none. The library's own reader of
+    parameters raises."""
     found = _CHARSET.search(header("Content-Type"))
     return found.group(1) if found else ""
 
@@ -164,4 +169,5 @@ def _charset(header):
 def _is_other(header):
     """Whether the body is of a type that cannot be shown as text."""
     kind = _type(header)
-    return bool(kind) and not (kind.startswith("text/") or kind in _HTML + _JSON + _TEXT or kind.endswith(_TEXT_ENDS))
+    return bool(kind) and not (kind.startswith("text/") or kind in _HTML + _JSON + _TEXT
+                               or kind.endswith(_TEXT_ENDS))

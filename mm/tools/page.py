@@ -1,8 +1,10 @@
-"""A web page as text that a model reads: headings, lists, tables, code and links in the manner of Markdown. Pure.
+"""A web page as text that a model reads: headings, lists, tables, code and links in the manner of Markdown.
+Pure.
 
-html.parser is the reader. On broken markup it takes time that grows with the square of the page, and it cannot be
-interrupted from outside; so what may be long without a tag (programs, styles, comments, data in attributes) is taken out
-before, it is fed in pieces, and at each tag it looks whether somebody cancels and how much time it has used.
+html.parser is the reader. On broken markup it takes time that grows with the square of the page, and it
+cannot be interrupted from outside; so what may be long without a tag (programs, styles, comments, data in
+attributes) is taken out before, it is fed in pieces, and at each tag it looks whether somebody cancels and
+how much time it has used.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from html.parser import HTMLParser
 
 from mm.text import clean_terminal, fence, one_line
 
-# Characters of a page that are read, at a time, and that may be left between two pieces; seconds of this thread's CPU.
+# Characters of a page that are read, at a time, and that may be left between two pieces; seconds of this
+# thread's CPU.
 READ, PIECE, REST, CPU_SECONDS = 1024 * 1024, 8 * 1024, 16 * 1024, 3
 # What the text may grow to: links that are made absolute are longer.
 TEXT_LIMIT = 4 * READ
@@ -27,8 +30,8 @@ LONG = "[page cut: only its first 1 MB is read]"
 # `title` is one line or "", `note` one of the two above or None.
 Page = namedtuple("Page", "title text note")
 
-# A reference to a character by a number of this many digits: there is no such character, or the number begins with zeros. Python
-# refuses, or takes very long, to read a number of thousands of digits.
+# A reference to a character by a number of this many digits: there is no such character, or the number begins
+# with zeros. Python refuses, or takes very long, to read a number of thousands of digits.
 _NUMBER = re.compile("&#(?:([0-9]{8,})|([xX])([0-9a-fA-F]{8,}));?")
 _TITLE = re.compile(r"<title\b[^<>]*>", re.IGNORECASE)
 _TITLE_END = re.compile(r"</title", re.IGNORECASE)
@@ -49,8 +52,10 @@ _REGIONS, _REGION_LEAST = ("main", "article"), 200
 # The tags before and after which a line ends, and those where an empty line follows.
 _LINE, _GAP = 1, 2
 _BREAKS = dict.fromkeys(
-    "br div body html figcaption caption summary option legend center thead tbody tfoot tr td th li dt dd".split(), _LINE)
-_BREAKS.update(dict.fromkeys("p section header footer nav aside figure details hr dl form fieldset address".split(), _GAP))
+    "br div body html figcaption caption summary option legend center thead tbody tfoot tr td th li dt dd"
+    .split(), _LINE)
+_BREAKS.update(dict.fromkeys(
+    "p section header footer nav aside figure details hr dl form fieldset address".split(), _GAP))
 # Of these the ones that change what lines look like; in the cell of a table they begin a new line.
 _STRUCTURE = ("blockquote", "table", "pre") + _REGIONS + _LISTS + tuple(_HEADINGS)
 _BREAKS.update(dict.fromkeys(_STRUCTURE, _GAP))
@@ -80,7 +85,8 @@ def read(markup: str, url: str, check) -> Page:
     reader = _Reader(url, look)
     note = None
     try:
-        markup = _with_short_numbers(_without_programs(markup, look))  # the numbers last: "&#<!-- -->999" is one now
+        # the numbers last: "&#<!-- -->999" is one now
+        markup = _with_short_numbers(_without_programs(markup, look))
         note = LONG if len(markup) > READ else None
         for start in range(0, min(len(markup), READ), PIECE):
             look()  # there may be no tag in it
@@ -113,7 +119,8 @@ def _split_title(markup):
 
 
 def _without_programs(markup, look):
-    """The page without what nobody reads. An element that never ends stays: the time is linear in the page."""
+    """The page without what nobody reads. An element that never ends stays: the time is linear in the
+    page."""
     kept, position, ends = [], 0, {}
     for start in iter(lambda: _DROPPED.search(markup, position), None):
         look()
@@ -152,7 +159,8 @@ class _Reader(HTMLParser):
         self._lists = []                         # of each open one: None, or the number of its next item
         self._quotes = 0                         # how many are open
         self._tables = []                        # of each open one: how many lists are around it
-        self._regions = {}                       # name -> [[first line, the line after the last one or None], …]
+        # name -> [[first line, the line after the last one or None], …]
+        self._regions = {}
 
     # Overridden to look around, and for declarations, on which the Pythons differ and some raise.
 
@@ -182,7 +190,8 @@ class _Reader(HTMLParser):
         elif data.strip():
             if self._link != "" or data.strip() not in _SIGNS:
                 self._new_line()
-                blank = " " if self._opened and data[0].isspace() else ""  # stands outside of a link and of code
+                # stands outside of a link and of code
+                blank = " " if self._opened and data[0].isspace() else ""
                 self._pieces += [blank, self._opened, data.lstrip() if self._opened else data]
                 self._opened = ""
         elif self._pieces and not self._break:
@@ -283,7 +292,8 @@ class _Reader(HTMLParser):
             self._pieces.pop()
         if tag == "br" and self._break:
             how = _GAP
-        self._break = max(self._break, _LINE if self._lists or self._tables and tag not in _STRUCTURE else how)
+        self._break = max(self._break, _LINE if self._lists or self._tables and tag not in _STRUCTURE
+                          else how)
 
     def _new_line(self):
         """Ends the line under way if that is due."""

@@ -1,4 +1,6 @@
-"""`--check` tells a newcomer what is missing until nothing is, for each make of server, and ends in any case."""
+"""`--check` tells a newcomer what is missing until nothing is, for each make of server, and ends in any
+case.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ from tests.fakes import products as fakes
 from tests.fakes.products import Pages
 
 TEXT_CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
-TIMINGS = {"choices": [], "timings": {"prompt_n": 120, "prompt_per_second": 250.44, "predicted_n": 12, "predicted_per_second": 31.06}}
+TIMINGS = {"choices": [], "timings": {"prompt_n": 120, "prompt_per_second": 250.44, "predicted_n": 12,
+                                      "predicted_per_second": 31.06}}
 
 
 def refused(status, message):
@@ -49,7 +52,8 @@ class Checking(unittest.TestCase):
         printed = io.TextIOWrapper(io.BytesIO())
         with contextlib.redirect_stdout(printed):
             settings = config.load(folder, environ, None, {"model.url": url, "model.name": model})
-            self.assertEqual(check.check(settings, folder, demo, color, environ), code, printed.buffer.getvalue().decode())
+            self.assertEqual(check.check(settings, folder, demo, color, environ), code,
+                             printed.buffer.getvalue().decode())
         return printed.buffer.getvalue().decode()
 
     def lines(self, printed):
@@ -68,19 +72,27 @@ class TheMakes(Checking):
     def test_a_server_of_each_make_that_works(self):
         for key, pages, window in (
                 ("llama.cpp", fakes.llama_cpp(), "ok 32768 tokens"),
-                ("ollama", fakes.ollama(["m"], loaded=["m"]), "-- 4096 tokens, agents need 16000 or more:|OLLAMA_CONTEXT_LENGTH=32768 ollama serve|" + "|".join(check.WINDOW_TOO["ollama"])),
+                ("ollama", fakes.ollama(["m"], loaded=["m"]), "-- 4096 tokens, agents need 16000 or "
+                                                              "more:|OLLAMA_CONTEXT_LENGTH=32768 ollama "
+                                                              "serve|"
+                 + "|".join(check.WINDOW_TOO["ollama"])),
                 ("lmstudio", fakes.lm_studio(["m"], loaded=["m"]),
-                 "-- 8192 tokens, agents need 16000 or more:|lms unload --all; lms load m --context-length 32768"),
-                ("docker", fakes.docker(), "-- 4096 tokens, agents need 16000 or more:|docker model configure --context-size 32768 m"),
+                 "-- 8192 tokens, agents need 16000 or more:|lms unload --all; lms load m --context-length "
+                 "32768"),
+                ("docker", fakes.docker(), "-- 4096 tokens, agents need 16000 or more:|docker model "
+                                           "configure --context-size 32768 m"),
                 ("vllm", fakes.vllm(), "ok 16384 tokens"),
-                ("llama-cpp-python", fakes.llama_cpp_python(), "-- the server does not say: set model.contextWindow, or long "
+                ("llama-cpp-python", fakes.llama_cpp_python(), "-- the server does not say: set "
+                                                               "model.contextWindow, or long "
                                                                "conversations will fail")):
             with self.subTest(key), Pages(*pages) as fake:
                 lines = self.check(code=0, OPENAI_BASE_URL=fake.url)
-                self.assertEqual(lines["server"], ["ok %s at %s, found by OPENAI_BASE_URL" % (known_servers.of_key(key).title, fake.url)])
+                self.assertEqual(lines["server"], ["ok %s at %s, found by OPENAI_BASE_URL"
+                                                   % (known_servers.of_key(key).title, fake.url)])
                 self.assertEqual(lines["model"], ["ok m"])
                 self.assertEqual("|".join(lines["window"]), window)
-                self.assertEqual(lines["tools"], ['ok real tool calls, streamed (it called bash {"command": "ls"})'])
+                self.assertEqual(lines["tools"], ['ok real tool calls, streamed (it called bash {"command": '
+                                                  '"ls"})'])
                 self.assertEqual(lines.get("", []), [])
                 self.assertEqual(lines["ready"], ["ok " + check.READY])
                 self.assertEqual([body["stream"] for body in fake.bodies], [True] * len(fake.bodies))
@@ -90,11 +102,17 @@ class TheMakes(Checking):
         late = "no tool call came, so mm can only talk with this model: "
         words = fakes.words("I would run ls.")
         for pages, chat, code, line in (
-                (fakes.vllm(), fakes.words(TEXT_CALL), 0, '-- the model writes its calls into the text, where mm finds them (it called bash {"command": "ls"})'),
-                (fakes.vllm(), words, 1, "!! %sit said “I would run ls.”; %s" % (late, known_servers.of_key("vllm").tools)),
-                (fakes.llama_cpp_python(), words, 1, "!! %sit said “I would run ls.”; use llama-server: llama_cpp.server streams no tool calls" % late),
-                (fakes.llama_cpp(), words, 1, "!! %sit said “I would run ls.”; %s" % (late, trial.OTHER_MODEL)),
-                (fakes.llama_cpp(tools=None), words, 1, "!! %sit said “I would run ls.”; restart llama-server with --jinja" % late),
+                (fakes.vllm(), fakes.words(TEXT_CALL), 0, '-- the model writes its calls into the text, '
+                                                          'where mm finds them (it called bash {"command": '
+                                                          '"ls"})'),
+                (fakes.vllm(), words, 1, "!! %sit said “I would run ls.”; %s"
+                 % (late, known_servers.of_key("vllm").tools)),
+                (fakes.llama_cpp_python(), words, 1, "!! %sit said “I would run ls.”; use llama-server: "
+                                                     "llama_cpp.server streams no tool calls" % late),
+                (fakes.llama_cpp(), words, 1, "!! %sit said “I would run ls.”; %s"
+                 % (late, trial.OTHER_MODEL)),
+                (fakes.llama_cpp(tools=None), words, 1, "!! %sit said “I would run ls.”; restart "
+                                                        "llama-server with --jinja" % late),
                 (fakes.llama_cpp(tools=False), words, 1, "!! " + late + trial.DROPPED)):
             with self.subTest(line), Pages(*pages, chat=chat) as fake:
                 lines = self.check(code=code, OPENAI_BASE_URL=fake.url)
@@ -102,11 +120,13 @@ class TheMakes(Checking):
                 self.assertEqual("not ready" in lines, code == 1)
 
     def test_a_model_that_answers_in_words_is_asked_in_plainer_ones(self):
-        with Pages(*fakes.vllm(), chat=lambda body: (fakes.calls if "now" in body["messages"][1]["content"] else fakes.words("Sure."))(body)) as fake:
+        with Pages(*fakes.vllm(), chat=lambda body: (fakes.calls if "now" in body["messages"][1]["content"]
+                                                     else fakes.words("Sure."))(body)) as fake:
             self.assertTrue(self.check(code=0, OPENAI_BASE_URL=fake.url)["tools"][0].startswith("ok real tool calls"))
 
     def test_a_refusal_is_told_with_what_to_do(self):
-        with Pages(*fakes.ollama(["m"]), chat=refused(400, "registry.ollama.ai/library/m does not support tools")) as fake:
+        with Pages(*fakes.ollama(["m"]), chat=refused(400, "registry.ollama.ai/library/m does not support "
+                                                           "tools")) as fake:
             lines = self.check(code=1, OPENAI_BASE_URL=fake.url)
         self.assertRegex(lines["tools"][0], "^!! .*tool")
         self.assertEqual(lines["not ready"], ["!! " + check.NOT_READY])
@@ -133,7 +153,8 @@ class TheMakes(Checking):
 
     def test_ollama_s_variable_names_it(self):
         with Pages(*fakes.ollama(["m"])) as fake:
-            self.assertEqual(self.check(code=0, OLLAMA_HOST=fake.root)["server"], ["ok Ollama at %s, found by OLLAMA_HOST" % fake.url])
+            self.assertEqual(self.check(code=0, OLLAMA_HOST=fake.root)["server"],
+                             ["ok Ollama at %s, found by OLLAMA_HOST" % fake.url])
 
 
 class TheNewcomer(Checking):
@@ -153,7 +174,8 @@ class TheNewcomer(Checking):
             self.assertEqual(command, "OLLAMA_CONTEXT_LENGTH=32768 ollama serve")
             fake.pages = fakes.ollama(["qwen3:8b"], loaded=["qwen3:8b"], window=32768)[0]
             lines = self.check(code=0, OPENAI_BASE_URL=fake.url)
-            self.assertFalse([line for name, each in lines.items() for line in each if not line.startswith("ok")])
+            self.assertFalse([line for name, each in lines.items() for line in each
+                              if not line.startswith("ok")])
 
     def test_a_server_that_wants_a_key_says_how_to_give_it_one(self):
         with Pages({}, (401, {"error": {"message": "Invalid API Key"}}), "llama.cpp") as fake:
@@ -171,12 +193,14 @@ class TheNewcomer(Checking):
         ways = [Way("ollama is installed", "ollama serve"), Way("", "brew install llama.cpp")]
         rows = list(check._ways_to_start(find.NothingRuns("", "", ways)))
         self.assertEqual([row.text for row in rows],
-                         ["ollama is installed:", "ollama serve", check.INSTALL, "brew install llama.cpp", check.AGAIN])
+                         ["ollama is installed:", "ollama serve", check.INSTALL, "brew install llama.cpp",
+                          check.AGAIN])
 
     def test_a_model_that_is_not_there(self):
         with Pages(*fakes.ollama(["a"])) as fake:
             lines = self.check(code=0, model="b", OPENAI_BASE_URL=fake.url)
-            self.assertEqual(lines["model"], ['-- "b" is not among what the server lists: a', "ollama pull b"])
+            self.assertEqual(lines["model"], ['-- "b" is not among what the server lists: a',
+                                              "ollama pull b"])
             self.assertEqual({body["model"] for body in fake.bodies}, {"b"})
 
 
@@ -184,29 +208,38 @@ class TheRest(Checking):
     def test_the_demo(self):
         lines = self.program("--demo", code=0)
         self.assertEqual(lines["model"], ["ok demo"])
-        self.assertRegex(lines["server"][0], "^ok the demo model at http://127.0.0.1:[0-9]+/v1: a script, no language model$")
-        self.assertRegex(lines["python"][0], r"^ok 3\.\d+\.\d+ \(.*\), mm v0\.1\.0 from .*mm\.pyz, with byte code for this Python$")
-        for subject, text in (("skills", "ok bg-jobs"), ("hooks", "ok none"), ("sessions", "ok not kept (sessions.enabled)"),
-                              ("mcp", "ok none configured"), ("lsp", "ok no language server on PATH for what is in this folder"), ("agents", "ok none configured")):
+        self.assertRegex(lines["server"][0], "^ok the demo model at http://127.0.0.1:[0-9]+/v1: a script, no "
+                                             "language model$")
+        self.assertRegex(lines["python"][0], r"^ok 3\.\d+\.\d+ \(.*\), mm v0\.1\.0 from .*mm\.pyz, with byte "
+                                             r"code for this Python$")
+        for subject, text in (("skills", "ok bg-jobs"), ("hooks", "ok none"),
+                              ("sessions", "ok not kept (sessions.enabled)"), ("mcp", "ok none configured"),
+                              ("lsp", "ok no language server on PATH for what is in this folder"),
+                              ("agents", "ok none configured")):
             self.assertEqual(lines[subject], [text])
 
     def test_what_is_configured(self):
         home, folder = support.scratch_folder(), support.scratch_folder()
         self.write(home, ".config/mm/config.json", {
             "sessions": {"enabled": True}, "lsp": False, "mcp": {"files": {"command": "no-such-program"}},
-            "agents": {"other": {"command": ["sh", "-c", "true"]}}, "hooks": {"turnEnd": [{"command": "true"}, {"command": "true"}]}})
-        self.write(folder, ".mm/config.json", {"hooks": {"preToolCall": [{"command": "true"}]}, "maxSteps": 200})
+            "agents": {"other": {"command": ["sh", "-c", "true"]}},
+            "hooks": {"turnEnd": [{"command": "true"}, {"command": "true"}]}})
+        self.write(folder, ".mm/config.json", {"hooks": {"preToolCall": [{"command": "true"}]},
+                                               "maxSteps": 200})
         skill = os.path.join(folder, ".mm", "skills", "deploy")
         os.makedirs(skill)
         with open(os.path.join(skill, "SKILL.md"), "w") as file:
-            file.write("---\nname: deploy\ndescription: Deploys.\nallowed-tools: bash(git:*), read_file\n---\nDo it.\n")
+            file.write("---\nname: deploy\ndescription: Deploys.\nallowed-tools: bash(git:*), "
+                       "read_file\n---\nDo it.\n")
         lines = self.check(code=0, demo=True, folder=folder, HOME=home)
         self.assertEqual(lines["config"][:2], [
-            "ok %s/.config/mm/config.json: read" % home, "-- %s/.mm/config.json: not trusted (mm --trust)" % folder])
+            "ok %s/.config/mm/config.json: read" % home,
+            "-- %s/.mm/config.json: not trusted (mm --trust)" % folder])
         self.assertTrue(any("maxSteps" in line for line in lines["config"][2:]), lines["config"])
         self.assertTrue(lines["hooks"][0].startswith("-- ⚠️ the hooks of this folder are not trusted"))
         self.assertEqual(lines["sessions"], ["ok kept in .mm/sessions of the session's folder"])
-        self.assertEqual(lines["mcp"], ["-- mcp files: cannot start no-such-program: No such file or directory"])
+        self.assertEqual(lines["mcp"], ["-- mcp files: cannot start no-such-program: No such file or "
+                                        "directory"])
         self.assertEqual(lines["agents"], ["ok other (sh)"])
         self.assertEqual(lines["lsp"], ["ok off"])
         self.assertIn("deploy (allowed-tools: bash(git:*), read_file; not enforced)", lines["skills"][0])
@@ -232,7 +265,8 @@ class TheRest(Checking):
         self.assertRegex(lines["lsp"][0], "^-- .*pylsp.*trust the folder: mm --trust$")
         done = support.run("--trust", cwd=folder, env=support.environment(**environ))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(self.program("--demo", "--no-yolo", code=0, cwd=folder, **environ)["lsp"], ["ok python (pylsp)"])
+        self.assertEqual(self.program("--demo", "--no-yolo", code=0, cwd=folder, **environ)["lsp"],
+                         ["ok python (pylsp)"])
 
     def test_the_instructions_of_a_project(self):
         home, folder = support.scratch_folder(), support.scratch_folder()
@@ -250,19 +284,22 @@ class TheRest(Checking):
 
     def test_skills_that_are_left_out(self):
         folder = support.scratch_folder()
-        for name, text in (("top", "\n# by hand\n---\nname: top\ndescription: x\n---\n"), ("No Name", "---\ndescription: x\n---\n"),
-                           ("empty", "---\nname: empty\ntags:\n-\tone\n---\n"), ("none", "text\n"), ("open", "---\nname: open\n")):
+        for name, text in (("top", "\n# by hand\n---\nname: top\ndescription: x\n---\n"),
+                           ("No Name", "---\ndescription: x\n---\n"), ("empty", "---\nname: "
+                                                                                "empty\ntags:\n-\tone\n---\n"), ("none", "text\n"), ("open", "---\nname: open\n")):
             os.makedirs(os.path.join(folder, ".mm", "skills", name))
             with open(os.path.join(folder, ".mm", "skills", name, "SKILL.md"), "w") as file:
                 file.write(text)
         place = os.path.join(folder, ".mm", "skills", "%s", "SKILL.md")
         self.assertEqual(self.program("--demo", code=0, cwd=folder)["skills"], [
             "ok bg-jobs, top",
-            "-- skill %s is skipped: neither its name nor its folder's is made of a-z, 0-9 and single hyphens, at most 64" % place % "No Name",
+            "-- skill %s is skipped: neither its name nor its folder's is made of a-z, 0-9 and single "
+            "hyphens, at most 64" % place % "No Name",
             "-- skill %s is skipped: it has no description" % place % "empty",
             '-- skill %s is skipped: it does not begin with front matter, a line "---"' % place % "none",
             '-- skill %s is skipped: no closing "---"' % place % "open",
-            "-- skill %s: its front matter begins on line 3, other programs want it on line 1" % place % "top"])
+            "-- skill %s: its front matter begins on line 3, other programs want it on line 1" % place
+            % "top"])
 
     def write(self, folder, name, value):
         path = os.path.join(folder, name)
@@ -284,7 +321,8 @@ class TheRest(Checking):
 
     def test_ctrl_c_ends_it_at_once(self):
         with Pages(*fakes.vllm(), delays={"/v1/chat/completions": 60}) as fake:
-            process = subprocess.Popen(support.mm("--check"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            process = subprocess.Popen(support.mm("--check"), stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                        env=support.environment(OPENAI_BASE_URL=fake.url))
             with process, contextlib.ExitStack() as stack:
                 stack.callback(process.kill)
@@ -301,14 +339,17 @@ class ThePage(unittest.TestCase):
         with open(os.path.join(support.PROJECT, "docs", "servers.md"), encoding="utf-8") as file:
             page = file.read()
         for product in known_servers.PRODUCTS:
-            row = "| %s | %s | %s | %s | %s%s. |" % (product.title, product.url, product.first or "—", product.larger_window or "—",
+            row = "| %s | %s | %s | %s | %s%s. |" % (product.title, product.url, product.first or "—",
+                                                     product.larger_window or "—",
                                                     product.tools[0].upper(), product.tools[1:])
             with self.subTest(product.key):
                 self.assertIn(row, page.replace("`", ""))
         for text in (find.NOT_NEAR % ("OPENAI_BASE_URL", "<host>"), find.WANTS_KEY % ("<url>", "<url>"),
                      find.FOUND % ("NAME (also there: …)", "<make> at <url>", " or --url URL"),
-                     find.HELP % (find.NONE_RUNS % ":8080, …", "<what is installed>, start it: <command>", ""),
-                     trial.REAL % "…", trial.RECOVERED % "…", trial.WISHES[0], "An answer has %d s" % trial.SECONDS):
+                     find.HELP % (find.NONE_RUNS % ":8080, …", "<what is installed>, start it: <command>",
+                                  ""),
+                     trial.REAL % "…", trial.RECOVERED % "…", trial.WISHES[0],
+                     "An answer has %d s" % trial.SECONDS):
             with self.subTest(text):
                 self.assertIn(text, page)
         for line in check.WINDOW_TOO["ollama"][1::2]:

@@ -40,10 +40,12 @@ class Blocks(unittest.TestCase):
 
     def test_the_json_is_what_the_editor_reads(self):
         self.assertEqual(json.loads(editors.block("zed", ["p", "-x"])),
-                         {"agent_servers": {"mm": {"type": "custom", "command": "p", "args": ["-x"], "env": {}}}})
+                         {"agent_servers": {"mm": {"type": "custom", "command": "p", "args": ["-x"],
+                                                   "env": {}}}})
         self.assertEqual(json.loads(editors.block("jetbrains", ["p", "-x"])),
                          {"agent_servers": {"mm": {"command": "p", "args": ["-x"], "env": {}}}})
-        self.assertEqual(json.loads(editors.block("acpx", ["p", "-x"])), {"agents": {"mm": {"argv": ["p", "-x"]}}})
+        self.assertEqual(json.loads(editors.block("acpx", ["p", "-x"])),
+                         {"agents": {"mm": {"argv": ["p", "-x"]}}})
 
     def test_brackets_and_quotes_are_balanced(self):
         for name in editors.BLOCKS:
@@ -78,20 +80,22 @@ class Command(unittest.TestCase):
     """The printed command, run from another folder with nothing in the environment."""
 
     def printed(self, *argv, **where):
-        done = subprocess.run(list(argv) + ["--editor", "zed"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, check=True, **where)
+        done = subprocess.run(list(argv) + ["--editor", "zed"], stdout=subprocess.PIPE,
+                              stdin=subprocess.DEVNULL, check=True, **where)
         return argv_in("zed", done.stdout.decode("utf-8"))
 
     def starts(self, command):
         scratch = support.scratch_folder()
-        done = subprocess.run(command, input=INITIALIZE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=scratch,
-                              env={"HOME": scratch})
+        done = subprocess.run(command, input=INITIALIZE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              cwd=scratch, env={"HOME": scratch})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["result"]["agentInfo"]["name"], "bob", done.stderr)
 
     def test_from_the_zipapp(self):
         archive = support.pyz()
         command = self.printed(sys.executable, os.path.basename(archive), cwd=os.path.dirname(archive))
-        self.assertEqual(command, [os.path.realpath(sys.executable), "-I", "-S", archive, "-acp", "--no-yolo"])
+        self.assertEqual(command, [os.path.realpath(sys.executable), "-I", "-S", archive, "-acp",
+                                   "--no-yolo"])
         self.starts(command)
 
     def test_from_a_clone(self):

@@ -12,8 +12,9 @@ from tests import support
 
 # Short names for the folders that are searched.
 PLACES = {
-    "project": "project/.mm/skills", "project agents": "project/.agents/skills", "project claude": "project/.claude/skills",
-    "user": "home/.config/mm/skills", "user agents": "home/.agents/skills", "user claude": "home/.claude/skills",
+    "project": "project/.mm/skills", "project agents": "project/.agents/skills",
+    "project claude": "project/.claude/skills", "user": "home/.config/mm/skills",
+    "user agents": "home/.agents/skills", "user claude": "home/.claude/skills",
 }
 
 
@@ -41,10 +42,12 @@ class SkillsTest(unittest.TestCase):
         """Puts a skill whose description says where it is, unless another is given; returns its SKILL.md."""
         given = dict({"name": name, "description": description or place}, **fields)
         lines = "".join("%s: %s\n" % (key.replace("_", "-"), value) for key, value in given.items())
-        return self.put("%s/%s/SKILL.md" % (PLACES.get(place, place), name), "---\n%s---\nbody of %s\n" % (lines, place))
+        return self.put("%s/%s/SKILL.md" % (PLACES.get(place, place), name),
+                        "---\n%s---\nbody of %s\n" % (lines, place))
 
     def configure(self, place, **keys):
-        return self.put(("project/.mm" if place == "project" else "home/.config/mm") + "/config.json", json.dumps(keys))
+        return self.put(("project/.mm" if place == "project" else "home/.config/mm") + "/config.json",
+                        json.dumps(keys))
 
     def trust(self, folder=None):
         """`mm --trust` in a folder that has a configuration file, or gets one."""
@@ -64,6 +67,7 @@ class SkillsTest(unittest.TestCase):
 
     def winner(self, name="greetings", **where):
         """The description of the one that counts; "bundled" for a bundled one."""
-        skills = catalogue.find(where.get("cwd") or self.project, self.config(where.get("start")), self.environ).skills
+        skills = catalogue.find(where.get("cwd") or self.project, self.config(where.get("start")),
+                                self.environ).skills
         found = [skill for skill in skills if skill.name == name]
         return found[0].description if found and found[0].folder else "bundled" if found else None

@@ -50,15 +50,17 @@ except SystemExit:
 class WhereTheyAreFound(unittest.TestCase):
     def look(self, program, *arguments, project=None):
         command = [sys.executable, "-I", "-S", "-B", "-c", program, *arguments]
-        done = subprocess.run(command, cwd=support.scratch_folder(), env=support.environment(), stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=support.DEADLINE)
+        done = subprocess.run(command, cwd=support.scratch_folder(), env=support.environment(),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=support.DEADLINE)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         return json.loads(done.stdout.decode().splitlines()[-1])
 
     def check(self, found, folder):
         skill, warnings, text = found
         self.assertEqual((skill["name"], skill["folder"], warnings), ("bg-jobs", None, []))
-        self.assertEqual(skill["path"], os.path.join(folder, "mm", "skills", "bundled", "bg-jobs", "SKILL.md"))
+        self.assertEqual(skill["path"], os.path.join(folder, "mm", "skills", "bundled", "bg-jobs",
+                                                     "SKILL.md"))
         self.assertEqual(text, BODY)
 
     def test_in_a_clone(self):
@@ -86,19 +88,24 @@ class InASession(unittest.TestCase):
             client.initialize()
             session = client.new_session()
             commands = client.update("available_commands_update")["availableCommands"]
-            self.assertIn({"name": "bg-jobs", "description": "Start, wait on, inspect and stop a long-running background job",
+            self.assertIn({"name": "bg-jobs", "description": "Start, wait on, inspect and stop a "
+                                                             "long-running background job",
                            "input": {"hint": invocation.HINT}}, commands)
             client.prompt(session, "skill: bg-jobs")
             call = client.updates("tool_call")[0]
-            self.assertEqual((call["title"], call["kind"], "locations" in call), ("read_skill: bg-jobs", "read", False))
+            self.assertEqual((call["title"], call["kind"], "locations" in call),
+                             ("read_skill: bg-jobs", "read", False))
             read = client.update("tool_call_update", status="completed")
-            self.assertEqual((read["rawOutput"]["output"], read["content"][0]["content"]["text"]), (BODY, BODY))
+            self.assertEqual((read["rawOutput"]["output"], read["content"][0]["content"]["text"]),
+                             (BODY, BODY))
             client.prompt(session, "skill: bg-jobs")
-            self.assertIn('[skill "bg-jobs" is already above]', json.dumps(client.updates("tool_call_update")[-1]).replace("\\", ""))
+            self.assertIn('[skill "bg-jobs" is already above]',
+                          json.dumps(client.updates("tool_call_update")[-1]).replace("\\", ""))
             self.assertIn("0 command(s) · 0 file op(s) · 1 skill(s)", client.stderr)
 
     def test_of_a_clone(self):
-        self.check([sys.executable, "-B", "-c", "import sys; sys.path.insert(0, %r); from mm.cli import script; script()" % support.PROJECT])
+        self.check([sys.executable, "-B", "-c", "import sys; sys.path.insert(0, %r); from mm.cli import "
+                                                "script; script()" % support.PROJECT])
 
     def test_of_the_zipapp(self):
         self.check(support.mm())
@@ -112,7 +119,8 @@ def read_bg_jobs():
 
 BODY = read_bg_jobs()
 # {heading: the recipe under it}
-RECIPES = dict(re.findall(r"^## ([^\n]+)\n(?:(?!^##).)*?^```bash\n(.*?)^```$", BODY, re.DOTALL | re.MULTILINE))
+RECIPES = dict(re.findall(r"^## ([^\n]+)\n(?:(?!^##).)*?^```bash\n(.*?)^```$", BODY,
+                          re.DOTALL | re.MULTILINE))
 
 
 class BgJobs(unittest.TestCase):
@@ -161,14 +169,16 @@ class BgJobs(unittest.TestCase):
         return self.run_bash(recipe.replace("/tmp/job.XXXXXX", job))
 
     def test_all_recipes_are_tested(self):
-        self.assertEqual(set(RECIPES), {"Start", "Wait for the end", "Wait until a server is ready", "Inspect", "Stop"})
+        self.assertEqual(set(RECIPES), {"Start", "Wait for the end", "Wait until a server is ready",
+                                        "Inspect", "Stop"})
 
     def test_a_job_that_ends(self):
         started = time.monotonic()
         job, output = self.start('echo "it\'s $((6 * 7))"; pwd\nsleep 1.1\nexit 3')
         self.assertEqual(output, "%s\nit's 42\n%s" % (job, self.context.folder))
         self.assertEqual(self.recipe("Inspect", job), "running\nit's 42\n%s" % self.context.folder)
-        self.assertEqual(self.recipe("Wait for the end", job), "it's 42\n%s\nexit code: 3" % self.context.folder)
+        self.assertEqual(self.recipe("Wait for the end", job),
+                         "it's 42\n%s\nexit code: 3" % self.context.folder)
         self.assertLess(time.monotonic() - started, 10)
         self.assertEqual(self.recipe("Inspect", job).split("\n")[0], "ended, exit code: 3")
         self.assertEqual(self.recipe("Stop", job), "it has ended already")
@@ -182,7 +192,8 @@ class BgJobs(unittest.TestCase):
     def test_a_server(self):
         job, _ = self.start("trap '' TERM\nsleep 0.2; echo listening on 8080 >&2\nsleep 600 & sleep 600")
         self.assertEqual(self.recipe("Wait until a server is ready", job), "listening on 8080")
-        self.assertEqual(self.recipe("Wait for the end", job, **{"100": "1"}), "listening on 8080\nexit code: none yet")
+        self.assertEqual(self.recipe("Wait for the end", job, **{"100": "1"}),
+                         "listening on 8080\nexit code: none yet")
         group = self.pid(job)
         self.assertTrue(support.group_alive(group))
         self.assertEqual(self.recipe("Stop", job, **{"seq 30": "seq 2"}), "stopped")

@@ -1,4 +1,6 @@
-"""Which skills a session has: the folders, their order, trust, odd and hostile files; and what is said of them."""
+"""Which skills a session has: the folders, their order, trust, odd and hostile files; and what is said of
+them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from mm.skills.catalogue import Skill
 from tests.skills.folders import PLACES, SkillsTest
 
 IN_ORDER = ("dirs", "project", "project agents", "project claude", "user", "user agents", "user claude")
-UNTRUSTED_ORDER = ("dirs", "user", "user agents", "user claude", "project", "project agents", "project claude")
+UNTRUSTED_ORDER = ("dirs", "user", "user agents", "user claude", "project", "project agents",
+                   "project claude")
 
 
 def skipped(reason):
@@ -55,7 +58,8 @@ class Order(SkillsTest):
     def test_the_bundled_one_comes_before_an_untrusted_folders(self):
         path = self.skill("project", "bg-jobs")
         self.assertEqual(self.winner("bg-jobs"), "bundled")
-        self.assertEqual(self.find()[1], ('skill "bg-jobs": %s is not used, the bundled one comes first' % path,))
+        self.assertEqual(self.find()[1], ('skill "bg-jobs": %s is not used, the bundled one comes first'
+                                          % path,))
 
     def test_the_users_own_replaces_the_bundled_one(self):
         self.skill("user", "bg-jobs")
@@ -64,7 +68,8 @@ class Order(SkillsTest):
 
     def test_what_another_hides_is_told(self):
         first, second = self.skill("user"), self.skill("project")
-        self.assertEqual(self.find()[1], ('skill "greetings": %s is not used, %s comes first' % (second, first),))
+        self.assertEqual(self.find()[1], ('skill "greetings": %s is not used, %s comes first'
+                                          % (second, first),))
 
     def test_sorted_by_name_wherever_they_are(self):
         for place, name in (("project", "c"), ("user", "a"), ("dirs", "d"), ("user claude", "b")):
@@ -136,8 +141,8 @@ class SessionsFolder(SkillsTest):
         self.assertEqual(self.winner(cwd=self.path("link")), "project")
 
     def test_parents_up_to_the_git_root_are_searched_the_nearest_first(self):
-        places = ("other/inner/.mm/skills", "other/inner/.agents/skills", "other/.mm/skills", "other/.agents/skills",
-                  "other/inner/.claude/skills")
+        places = ("other/inner/.mm/skills", "other/inner/.agents/skills", "other/.mm/skills",
+                  "other/.agents/skills", "other/inner/.claude/skills")
         for place in places:
             self.skill(place)
         self.skill(".mm/skills", "outside")
@@ -161,7 +166,8 @@ class SessionsFolder(SkillsTest):
         self.trust(self.other)
         self.assertEqual([self.winner(name, cwd=self.inner) for name in "ab"], ["user", "user"])
         self.trust(self.inner)
-        self.assertEqual([self.winner(name, cwd=self.inner) for name in "ab"], ["other/.mm/skills", "other/inner/.mm/skills"])
+        self.assertEqual([self.winner(name, cwd=self.inner) for name in "ab"],
+                         ["other/.mm/skills", "other/inner/.mm/skills"])
 
     def test_in_the_home_folder_the_users_own_stay_the_users_own(self):
         self.skill("user agents", description="mine")
@@ -188,10 +194,12 @@ class Files(SkillsTest):
         return found
 
     def test_all_that_is_known_of_one(self):
-        path = self.put("project/.mm/skills/release/SKILL.md", "---\nname: release\ndescription: >\n  Cut a\n  release\n"
+        path = self.put("project/.mm/skills/release/SKILL.md", "---\nname: release\ndescription: >\n  Cut "
+                                                               "a\n  release\n"
                         "disable-model-invocation: true\nallowed-tools: Bash(git add:*), Read Grep\n---\nbody")
         self.assertEqual(self.check(["release"])["release"],
-                         Skill("release", "Cut a release", os.path.dirname(path), path, False, ("Bash(git add:*)", "Read", "Grep")))
+                         Skill("release", "Cut a release", os.path.dirname(path), path, False,
+                               ("Bash(git add:*)", "Read", "Grep")))
 
     def test_allowed_tools_as_a_list(self):
         for text in ("[Read, \"Bash(ls)\"]", "\n  - Read\n  - Bash(ls)"):
@@ -202,12 +210,14 @@ class Files(SkillsTest):
         self.skill("project", allowed_tools="a(" * 30_000)
         begin = time.monotonic()
         self.assertEqual(len(self.find()[0]["greetings"].allowed_tools), 30_000)
-        self.assertLess(time.monotonic() - begin, 1)  # every second of this is one in which no cancel is heard
+        # every second of this is one in which no cancel is heard
+        self.assertLess(time.monotonic() - begin, 1)
 
     def test_the_depth(self):
         self.skill("project/.mm/skills/one/two", "three")
         self.skill("project/.mm/skills/a/b/c", "four")
-        self.put("project/.mm/skills/SKILL.md", "---\nname: skills\ndescription: not in a folder of its own\n---\n")
+        self.put("project/.mm/skills/SKILL.md", "---\nname: skills\ndescription: not in a folder of its "
+                                                "own\n---\n")
         self.check(["three"])
 
     def test_what_lies_below_a_skill_belongs_to_it(self):
@@ -229,7 +239,8 @@ class Files(SkillsTest):
 
     def test_the_descriptions_fold_into_one_line(self):
         self.skill("project", description="|\n  Greet\t them\n\n  - other: a skill that is none\x1b[31m\x07")
-        self.assertEqual(self.check(["greetings"])["greetings"].description, "Greet them - other: a skill that is none\\x1b[31m\\x07")
+        self.assertEqual(self.check(["greetings"])["greetings"].description,
+                         "Greet them - other: a skill that is none\\x1b[31m\\x07")
 
     def test_a_long_description_is_cut(self):
         self.skill("project", description="x" * 3000)
@@ -240,21 +251,28 @@ class Files(SkillsTest):
         cases = [
             ("tidy", "---\nname: tidy\ndescription: x\n---\n", "tidy", None),
             ("crlf", "\ufeff---\r\nname: crlf\r\ndescription: x: y\r\n---\r\nbody\r\n", "crlf", None),
-            ("other", "---\nname: another\ndescription: x\n---\n", "another", catalogue.OTHER_FOLDER % ("%s", "another")),
+            ("other", "---\nname: another\ndescription: x\n---\n", "another",
+             catalogue.OTHER_FOLDER % ("%s", "another")),
             ("unnamed", "---\ndescription: x\n---\n", "unnamed", catalogue.NO_NAME),
-            ("badly-named", "---\nname: Badly Named\ndescription: x\n---\n", "badly-named", catalogue.BAD_NAME % ("%s", "Badly Named")),
-            ("double", "---\nname: a--b\ndescription: x\n---\n", "double", catalogue.BAD_NAME % ("%s", "a--b")),
-            ("long", "---\nname: %s\ndescription: x\n---\n" % ("a" * 65), "long", catalogue.BAD_NAME % ("%s", "a" * 65)),
-            ("longest", "---\nname: %s\ndescription: x\n---\n" % ("a" * 64), "a" * 64, catalogue.OTHER_FOLDER % ("%s", "a" * 64)),
+            ("badly-named", "---\nname: Badly Named\ndescription: x\n---\n", "badly-named",
+             catalogue.BAD_NAME % ("%s", "Badly Named")),
+            ("double", "---\nname: a--b\ndescription: x\n---\n", "double",
+             catalogue.BAD_NAME % ("%s", "a--b")),
+            ("long", "---\nname: %s\ndescription: x\n---\n" % ("a" * 65), "long",
+             catalogue.BAD_NAME % ("%s", "a" * 65)),
+            ("longest", "---\nname: %s\ndescription: x\n---\n" % ("a" * 64), "a" * 64,
+             catalogue.OTHER_FOLDER % ("%s", "a" * 64)),
             ("a list", "---\nname: [x]\ndescription: x\n---\n", None, skipped(catalogue.NAMELESS)),
             ("Nameless", "---\ndescription: x\n---\n", None, skipped(catalogue.NAMELESS)),
             ("silent", "---\nname: silent\n---\nbody", None, skipped(catalogue.NO_DESCRIPTION)),
-            ("blank", "---\nname: blank\ndescription: '  '\n---\nbody", None, skipped(catalogue.NO_DESCRIPTION)),
+            ("blank", "---\nname: blank\ndescription: '  '\n---\nbody", None,
+             skipped(catalogue.NO_DESCRIPTION)),
             ("empty-matter", "---\n---\nbody", None, (catalogue.NO_NAME, skipped(catalogue.NO_DESCRIPTION))),
             ("no-matter", "# A skill\n", None, skipped(catalogue.NO_FRONT_MATTER)),
             ("empty", "", None, skipped(catalogue.NO_FRONT_MATTER)),
             ("open", "---\nname: open\ndescription: x\n", None, skipped(catalogue.NOT_CLOSED)),
-            ("endless", "---\nname: endless\ndescription: x\n" + "# comment\n" * 10000 + "---\n", None, skipped(catalogue.NOT_CLOSED)),
+            ("endless", "---\nname: endless\ndescription: x\n" + "# comment\n" * 10000 + "---\n", None,
+             skipped(catalogue.NOT_CLOSED)),
             ("list", "---\nname: list\ndescription:\n  - one\n  - two\n---\n", "list", None),
             ("map", "---\nname: map\ndescription:\n  when: always\n---\n", "map", None),
             ("latin", b"---\nname: latin\ndescription: caf\xe9\n---\n", "latin", None),
@@ -268,7 +286,9 @@ class Files(SkillsTest):
                 shutil.rmtree(self.path("project/.mm"))
 
     def test_yes_to_disable_model_invocation(self):
-        for text, may_call in (("true", False), ("True", False), ("\"true\"", False), ("true # by hand", False), ("'yes'  # x", False), ("# true", True), ("yes", False), ("false", True), ("", True)):
+        for text, may_call in (("true", False), ("True", False), ("\"true\"", False),
+                               ("true # by hand", False), ("'yes'  # x", False), ("# true", True),
+                               ("yes", False), ("false", True), ("", True)):
             self.skill("project", disable_model_invocation=text)
             self.assertEqual(self.find()[0]["greetings"].model_may_call, may_call, text)
 
@@ -313,7 +333,8 @@ class HostileFiles(SkillsTest):
         os.symlink(self.path("secrets"), self.path("project/.agents/skills"))
         found, warnings = self.find()
         self.assertEqual(found, {})
-        self.assertEqual(warnings, tuple(catalogue.LEADS_OUT % (self.path("project/" + path), self.project) for path in (
+        self.assertEqual(warnings, tuple(catalogue.LEADS_OUT % (self.path("project/" + path), self.project)
+                                         for path in (
             ".mm/skills/file/SKILL.md", ".mm/skills/folder/SKILL.md", ".agents/skills")))
         self.trust()
         self.assertEqual(set(self.find()[0]), {"greetings"})
@@ -345,8 +366,10 @@ class HostileFiles(SkillsTest):
         started = time.monotonic()
         found, warnings = self.find()
         self.assertLess(time.monotonic() - started, 2)
-        self.assertEqual((len(found), "s198" in found, "s199" in found, "greetings" in found), (200, True, False, True))
-        self.assertEqual(warnings, (catalogue.TOO_MANY % (200, self.path("project/.mm/skills/s199/SKILL.md")),))
+        self.assertEqual((len(found), "s198" in found, "s199" in found, "greetings" in found),
+                         (200, True, False, True))
+        self.assertEqual(warnings, (catalogue.TOO_MANY % (200, self.path("project/.mm/skills/s199/SKILL.md")),
+                                    ))
         skills = catalogue.find(self.project, self.config(), self.environ).skills
         self.assertIn("bg-jobs", [skill.name for skill in skills])
 
@@ -364,7 +387,8 @@ class HostileFiles(SkillsTest):
         for number in range(50):
             self.put("project/.mm/skills/s%02d/SKILL.md" % number, "nothing")
         warnings = self.find()[1]
-        self.assertEqual((len(warnings), warnings[-1]), (catalogue.WARNINGS_LIMIT + 1, catalogue.MORE_WARNINGS % 30))
+        self.assertEqual((len(warnings), warnings[-1]),
+                         (catalogue.WARNINGS_LIMIT + 1, catalogue.MORE_WARNINGS % 30))
 
     def test_names_that_would_write_to_a_terminal(self):
         self.put("project/.mm/skills/a\x1b[31m\nb/SKILL.md", "---\nname: \x1b]0;x\x07\ndescription: x\n---\n")
@@ -374,11 +398,13 @@ class HostileFiles(SkillsTest):
     @unittest.skipIf(os.geteuid() == 0, "the superuser may read everything")
     def test_a_folder_that_may_not_be_read(self):
         os.makedirs(self.path("project/.mm/skills"), mode=0)
-        self.assertEqual(self.find()[1], (catalogue.NOT_SEARCHED % (self.path("project/.mm/skills"), "Permission denied"),))
+        self.assertEqual(self.find()[1], (catalogue.NOT_SEARCHED
+                                          % (self.path("project/.mm/skills"), "Permission denied"),))
 
 
 def known(*names, may_call=True, description="What it does"):
-    return tuple(Skill(name, description, "/s/" + name, "/s/%s/SKILL.md" % name, may_call, ()) for name in names)
+    return tuple(Skill(name, description, "/s/" + name, "/s/%s/SKILL.md" % name, may_call, ())
+                 for name in names)
 
 
 SKILLS = known("bg-jobs", "compact", "deploy") + known("secret", may_call=False)
@@ -436,12 +462,14 @@ COMMANDS = [
 
 class Texts(unittest.TestCase):
     def test_the_catalogue_in_the_system_prompt(self):
-        skills = known("a", description="One: two") + known("b", may_call=False) + known("c", description="x" * 400)
+        skills = known("a", description="One: two") + known("b", may_call=False) + known("c",
+                                                                                         description="x" * 400)
         self.assertEqual(invocation.prompt_section(skills),
                          "\n\n" + invocation.INTRODUCTION + "\n- a: One: two\n- c: " + "x" * 300 + "…")
 
     def test_no_catalogue_where_the_model_may_choose_none(self):
-        self.assertEqual([invocation.prompt_section(()), invocation.prompt_section(known("a", may_call=False))], ["", ""])
+        self.assertEqual([invocation.prompt_section(()),
+                          invocation.prompt_section(known("a", may_call=False))], ["", ""])
 
     def test_mentions(self):
         for text, names in MENTIONS:
@@ -458,15 +486,19 @@ class Texts(unittest.TestCase):
         hint = "parameters, if this skill needs any"
         self.assertEqual(invocation.commands(SKILLS, RESERVED),
                          [(name, "What it does", hint) for name in ("bg-jobs", "deploy", "secret")])
-        self.assertEqual(invocation.hidden(SKILLS, RESERVED), ['skill "compact" is hidden by the command of that name'])
+        self.assertEqual(invocation.hidden(SKILLS, RESERVED), ['skill "compact" is hidden by the command of '
+                                                               'that name'])
 
     def test_the_list_for_the_editor_fits_into_a_line(self):
         for sign in "x\"é漢😀":
             with self.subTest(sign):
-                skills = known(*("%s-%03d" % ("n" * 60, number) for number in range(200)), description=sign * 1024)
+                skills = known(*("%s-%03d" % ("n" * 60, number) for number in range(200)),
+                               description=sign * 1024)
                 listed = invocation.commands(skills, RESERVED)
-                commands = [{"name": name, "description": description, "input": {"hint": hint}} for name, description, hint in listed]
-                self.assertLess(len(json.dumps(commands, ensure_ascii=False, separators=(",", ":")).encode()), 62 * 1024)
+                commands = [{"name": name, "description": description, "input": {"hint": hint}} for name,
+                            description, hint in listed]
+                self.assertLess(len(json.dumps(commands, ensure_ascii=False, separators=(",", ":")).encode()),
+                                62 * 1024)
                 self.assertTrue(all(description.startswith(sign * 20) for _, description, _ in listed))
 
     def test_a_few_long_descriptions_stay_whole(self):

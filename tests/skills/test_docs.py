@@ -20,14 +20,16 @@ with open(os.path.join(support.PROJECT, "docs", "skills.md"), encoding="utf-8") 
 # Each text with what stands for its values on the page.
 TEXTS = [
     invocation.INTRODUCTION, invocation.HINT, catalogue.THE_BUNDLED_ONE,
-    invocation.USE % "<name>", invocation.HIDDEN % "<name>", catalogue.SHADOWED % ("<name>", "<file>", "<other file>"),
-    catalogue.NO_NAME % "<file>", catalogue.BAD_NAME % ("<file>", "<name>"), catalogue.OTHER_FOLDER % ("<file>", "<name>"),
-    (catalogue.NOT_AT_THE_TOP % ("<file>", 9)).replace("9", "<n>"), catalogue.LEADS_OUT % ("<file>", "<folder>"),
-    catalogue.SKIPPED % ("<file>", "<reason>"), catalogue.NAMELESS, catalogue.NO_DESCRIPTION, catalogue.NO_FRONT_MATTER,
-    catalogue.NOT_CLOSED,
-    catalogue.TOO_MANY % (catalogue.SKILLS_LIMIT, "<file>"), catalogue.TOO_LARGE % ("<folder>", catalogue.ENTRIES_LIMIT),
-    catalogue.NOT_SEARCHED % ("<folder>", "<reason>"),
-    read_skill.ALREADY_READ % "<name>", read_skill.UNKNOWN % ("<name>", "<names>"), read_skill.DIRECTORY % "<folder>",
+    invocation.USE % "<name>", invocation.HIDDEN % "<name>",
+    catalogue.SHADOWED % ("<name>", "<file>", "<other file>"), catalogue.NO_NAME % "<file>",
+    catalogue.BAD_NAME % ("<file>", "<name>"), catalogue.OTHER_FOLDER % ("<file>", "<name>"),
+    (catalogue.NOT_AT_THE_TOP % ("<file>", 9)).replace("9", "<n>"),
+    catalogue.LEADS_OUT % ("<file>", "<folder>"), catalogue.SKIPPED % ("<file>", "<reason>"),
+    catalogue.NAMELESS, catalogue.NO_DESCRIPTION, catalogue.NO_FRONT_MATTER, catalogue.NOT_CLOSED,
+    catalogue.TOO_MANY % (catalogue.SKILLS_LIMIT, "<file>"),
+    catalogue.TOO_LARGE % ("<folder>", catalogue.ENTRIES_LIMIT),
+    catalogue.NOT_SEARCHED % ("<folder>", "<reason>"), read_skill.ALREADY_READ % "<name>",
+    read_skill.UNKNOWN % ("<name>", "<names>"), read_skill.DIRECTORY % "<folder>",
     read_skill.FILES % "scripts/x.py, references/y.md", read_skill.FAILED % ("<name>", "<reason>"),
     (read_skill.CUT % (0, read_skill.CUT_IN_FILE % "<file>")).replace("0", "<n>"),
     (catalogue.MORE_WARNINGS % 0).replace("0", "<n>"),
@@ -53,7 +55,8 @@ class ThePage(unittest.TestCase):
     def test_no_text_of_the_rooms_is_missing_here(self):
         listed = sum(isinstance(value, str) and "%" in value and name.isupper()
                      for room in (catalogue, invocation, read_skill) for name, value in vars(room).items())
-        self.assertEqual(listed, sum(text.count("<") > 0 for text in TEXTS) + 2)  # FILES, and CUT_IN_FILE within CUT
+        # FILES, and CUT_IN_FILE within CUT
+        self.assertEqual(listed, sum(text.count("<") > 0 for text in TEXTS) + 2)
 
     def test_it_has_the_limits(self):
         for text in LIMITS:

@@ -10,7 +10,8 @@ from mm.skills import front_matter
 # (what, the lines between the marks, the fields)
 FIELDS = [
     ("plain", "name: a\ndescription: What it does", {"name": "a", "description": "What it does"}),
-    ("a colon in prose", "description: Use when: the user asks, e.g. http://x", {"description": "Use when: the user asks, e.g. http://x"}),
+    ("a colon in prose", "description: Use when: the user asks, e.g. http://x",
+     {"description": "Use when: the user asks, e.g. http://x"}),
     ("a colon at the end", "description: Use it for:", {"description": "Use it for:"}),
     ("a sign that means something in YAML", "description: *star, @at, `tick`, {x}, [y], &#",
      {"description": "*star, @at, `tick`, {x}, [y], &#"}),
@@ -37,7 +38,8 @@ FIELDS = [
     ("list, not indented", "a:\n- one\n- two", {"a": ["one", "two"]}),
     ("list, an item over two lines", "a:\n  - one\n    more\n  - two", {"a": ["one more", "two"]}),
     ("list in brackets is text", "a: [one, two]", {"a": "[one, two]"}),
-    ("map", "metadata:\n  version: \"1.0\"\n  author: me: I\nb: x", {"metadata": {"version": "1.0", "author": "me: I"}, "b": "x"}),
+    ("map", "metadata:\n  version: \"1.0\"\n  author: me: I\nb: x",
+     {"metadata": {"version": "1.0", "author": "me: I"}, "b": "x"}),
     ("map two levels deep is text there", "m:\n  a:\n    b: 1\n  c: 2", {"m": {"a": "b: 1", "c": "2"}}),
     ("a line that looks like a map", "a:\n  Use when: x", {"a": "Use when: x"}),
     ("comments and blank lines", "# one\n\na: 1\n# two\n#b: 2\nc: 3", {"a": "1", "c": "3"}),
@@ -45,7 +47,8 @@ FIELDS = [
     ("twice, the last counts", "a: 1\na: 2", {"a": "2"}),
     ("text before the first key", "hello\na: 1", {"a": "1"}),
     ("no blank behind the colon", "a:1\nb: 2", {"b": "2"}),
-    ("names with signs", "allowed-tools: x\ndisable_model.invocation: y", {"allowed-tools": "x", "disable_model.invocation": "y"}),
+    ("names with signs", "allowed-tools: x\ndisable_model.invocation: y",
+     {"allowed-tools": "x", "disable_model.invocation": "y"}),
     ("nothing", "", {}),
     ("empty", "a:\nb:", {"a": "", "b": ""}),
     ("a comment after a value", "a: true # by hand\nb: 'x' # y\nc: \"x # y\" # z\nd: # all\ne: C# x", 
@@ -73,7 +76,8 @@ FILES = [
     ("no body", "---\nname: a\n---", {"name": "a"}, 1, ""),
     ("empty lines first", "\n \n---\nname: a\n---\nx", {"name": "a"}, 3, "x"),
     ("comments first", "# one\n<!-- two\nthree -->\n\n---\nname: a\n---\nx", {"name": "a"}, 5, "x"),
-    ("a comment that does not end", "<!-- one\n---\nname: a\n---\n", None, 1, "<!-- one\n---\nname: a\n---\n"),
+    ("a comment that does not end", "<!-- one\n---\nname: a\n---\n", None, 1,
+     "<!-- one\n---\nname: a\n---\n"),
     ("text first", "Title\n---\nname: a\n---\n", None, 1, "Title\n---\nname: a\n---\n"),
     ("a title and a rule", "# Title\n---\ntext\n", None, 1, "# Title\n---\ntext\n"),
     ("nothing in it", "---\n---\nx", {}, 1, "x"),
@@ -98,13 +102,16 @@ class FrontMatter(unittest.TestCase):
                 self.assertRaises(front_matter.NotClosed, front_matter.read, text)
 
     def test_whatever_stands_there_gives_texts(self):
-        pieces = ["a", ": ", ":", "\n", "  ", "- ", "-\t", "-", " #", "a:\n-\t", "\xa0", "\x0b", "\u2028", ">", "|", '"', "'", "#", "\\", "---", "\t", "\ufeff", "\udc80", "[", "é", "\\u12"]
+        pieces = ["a", ": ", ":", "\n", "  ", "- ", "-\t", "-", " #", "a:\n-\t", "\xa0", "\x0b", "\u2028",
+                  ">", "|", '"', "'", "#", "\\", "---", "\t", "\ufeff", "\udc80", "[", "é", "\\u12"]
         source = random.Random(6)
         for _ in range(2000):
             text = "---\n%s\n---\n" % "".join(source.choices(pieces, k=source.randrange(40)))
             fields, _, body = front_matter.read(text)
             for value in fields.values():
-                texts = list(value) + list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
+                texts = list(value) + list(value.values()) if isinstance(value,
+                                                                         dict) else value if isinstance(value,
+                                                                                                        list) else [value]
                 self.assertTrue(all(isinstance(each, str) for each in texts), text)
             self.assertIsInstance(body, str)
 

@@ -65,7 +65,8 @@ NO_URLS = (
 
 GITHUB = (
     ("https://github.com/o/r/blob/main/a/b.py", "https://raw.githubusercontent.com/o/r/main/a/b.py"),
-    ("http://www.github.com/o/r/blob/v1.0/README.md?plain=1#L10", "https://raw.githubusercontent.com/o/r/v1.0/README.md"),
+    ("http://www.github.com/o/r/blob/v1.0/README.md?plain=1#L10",
+     "https://raw.githubusercontent.com/o/r/v1.0/README.md"),
     (" https://GitHub.com/o/r/blob/main/x ", "https://raw.githubusercontent.com/o/r/main/x"),
     ("https://github.com/o/r/tree/main/a", "https://github.com/o/r/tree/main/a"),
     ("https://github.com/o/r/blob/", "https://github.com/o/r/blob/"),
@@ -93,7 +94,8 @@ class Urls(unittest.TestCase):
         for url, (scheme, *parts) in URLS:
             with self.subTest(url):
                 place = addresses.parse(url)
-                self.assertEqual((place.tls, place.host, place.port, place.target), (scheme == "https", *parts))
+                self.assertEqual((place.tls, place.host, place.port, place.target),
+                                 (scheme == "https", *parts))
 
     def test_what_is_none(self):
         for url, problem in NO_URLS:

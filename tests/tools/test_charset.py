@@ -42,8 +42,10 @@ CASES = (
     ((META % ("koi8-r", "ж")).encode("koi8-r"), "", True, META % ("koi8-r", "ж")),
     ((OLD_META % ("windows-1251", "ж")).encode("cp1251"), "", True, OLD_META % ("windows-1251", "ж")),
     ((META % ("utf-16", "ж")).encode(), "", True, META % ("utf-16", "ж")),
-    (b'<?xml version="1.0" encoding="ISO-8859-1"?><a>\xe9</a>', "", True, '<?xml version="1.0" encoding="ISO-8859-1"?><a>é</a>'),
-    (b"<!-- " + (META % ("koi8-r", "")).encode() + b" -->\xe9", "", True, "<!-- " + META % ("koi8-r", "") + " -->é"),
+    (b'<?xml version="1.0" encoding="ISO-8859-1"?><a>\xe9</a>', "", True, '<?xml version="1.0" '
+                                                                          'encoding="ISO-8859-1"?><a>é</a>'),
+    (b"<!-- " + (META % ("koi8-r", "")).encode() + b" -->\xe9", "", True,
+     "<!-- " + META % ("koi8-r", "") + " -->é"),
     ((META % ("koi8-r", "é")).encode(), "", False, META % ("koi8-r", "é")),
     # Names that are none, or that only Python knows.
     ("é".encode(), "no-such", True, "é"),

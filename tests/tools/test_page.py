@@ -1,4 +1,6 @@
-"""What a page looks like as text: a table of pages in tests/data/pages, and pages that want to be the last."""
+"""What a page looks like as text: a table of pages in tests/data/pages, and pages that want to be the
+last.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,8 @@ class Pages(unittest.TestCase):
 
     def test_long_programs_styles_and_data_are_no_broken_markup(self):
         long = "x < y; " * 10_000
-        found = read("<script>%s</script><style>%s</style><!--%s--><p>a<img alt=b src='data:image/png;base64,%s'>c" % (long, long, long, "A" * 99_999))
+        found = read("<script>%s</script><style>%s</style><!--%s--><p>a<img alt=b "
+                     "src='data:image/png;base64,%s'>c" % (long, long, long, "A" * 99_999))
         self.assertEqual((found.text, found.note), ("abc", None))
 
     def test_a_script_that_never_ends_takes_the_rest(self):
@@ -80,15 +83,20 @@ class Pages(unittest.TestCase):
         self.assertEqual(read("<title>\x1b]0;x\x07a\nb</title>").title, "a b")
 
     def test_references_to_no_character(self):
-        """Python refuses to read a number of thousands of digits, and needs long for one that it does read."""
-        for digits in ("9" * 8, "9" * 50_000, "x" + "F" * 50_000, "1114112", "x110000", "xD800", "0", "0" * 50_000):
+        """Python refuses to read a number of thousands of digits, and needs long for one that it does
+        read.
+        """
+        for digits in ("9" * 8, "9" * 50_000, "x" + "F" * 50_000, "1114112", "x110000", "xD800", "0",
+                       "0" * 50_000):
             for end in (";", ""):
                 reference = "&#" + digits + end
                 with self.subTest(reference[:12], length=len(reference)):
-                    found = read("<title>t%s</title><p>a%s <img alt='b%s'><a href='/%s'>c</a>" % ((reference,) * 4))
+                    found = read("<title>t%s</title><p>a%s <img alt='b%s'><a href='/%s'>c</a>"
+                                 % ((reference,) * 4))
                     self.assertEqual((found.title, found.text.split(" ")[0]), ("t\ufffd", "a\ufffd"))
                     self.assertIn(" b\ufffd", found.text)
-        self.assertEqual(read("&#%s65;&#x%s42;&#<!-- -->%s" % ("0" * 9_000, "0" * 9_000, "9" * 9_000)).text, "AB\ufffd")
+        self.assertEqual(read("&#%s65;&#x%s42;&#<!-- -->%s" % ("0" * 9_000, "0" * 9_000, "9" * 9_000)).text,
+                         "AB\ufffd")
 
     def test_line_ends_of_all_systems(self):
         self.assertEqual(read("<pre>a\r\nb\rc</pre>").text, "```\na\nb\nc\n```")
@@ -113,7 +121,8 @@ class Limits(unittest.TestCase):
         self.assertLess(tracemalloc.get_traced_memory()[1], 15_000_000)
 
     def test_broken_markup_is_cut_with_a_word(self):
-        self.assertEqual(read("<p>begin</p>" + "<a'" * 20_000)[1:], ("begin", "[page cut: its markup is broken]"))
+        self.assertEqual(read("<p>begin</p>" + "<a'" * 20_000)[1:], ("begin", "[page cut: its markup is "
+                                                                              "broken]"))
         self.assertEqual(page.BROKEN, "[page cut: its markup is broken]")
 
     def test_the_first_megabyte_is_read(self):
@@ -126,7 +135,8 @@ class Limits(unittest.TestCase):
         self.assertEqual(found.note, page.LONG)
 
     def test_what_is_nested_without_end(self):
-        for piece in ("<ul><li>x", "<blockquote>x", "<table><tr><td>x", "<div>x", "<b>x", "<main>x", "<pre>x", "<ol><li>"):
+        for piece in ("<ul><li>x", "<blockquote>x", "<table><tr><td>x", "<div>x", "<b>x", "<main>x", "<pre>x",
+                      "<ol><li>"):
             with self.subTest(piece):
                 begin = time.thread_time()
                 found = read(piece * 3_000)

@@ -1,4 +1,6 @@
-"""A web server on 127.0.0.1 that sends what a test tells it to, byte by byte; a proxy and a hostile one too."""
+"""A web server on 127.0.0.1 that sends what a test tells it to, byte by byte; a proxy and a hostile one
+too.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ import threading
 
 def response(body=b"", kind="text/html; charset=utf-8", status="200 OK", *headers):
     """An answer that is well-formed."""
-    lines = ["HTTP/1.1 " + status, "Content-Length: %d" % len(body)] + (["Content-Type: " + kind] if kind else []) + list(headers)
+    lines = ["HTTP/1.1 " + status, "Content-Length: %d" % len(body)] + (["Content-Type: " + kind] if kind
+                                                                        else []) + list(headers)
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
 
 
@@ -21,8 +24,9 @@ HOLD = object()
 
 
 class Web:
-    """`pages` maps request targets to the bytes of an answer, or to an iterable of its parts, each sent as it is made; a
-    target that is not there gets 404. `heads` holds the heads of the requests that came, as text."""
+    """`pages` maps request targets to the bytes of an answer, or to an iterable of its parts, each sent as it
+    is made; a target that is not there gets 404. `heads` holds the heads of the requests that came, as
+    text."""
 
     def __init__(self, pages, context=None):
         self.pages, self.heads = pages, []
@@ -67,7 +71,8 @@ class Web:
                     return
                 head += data
             self.heads.append(head.decode("latin-1"))
-            answer = self.pages.get(self.heads[-1].split(" ")[1], response(b"no such page", "text/plain", "404 Not Found"))
+            answer = self.pages.get(self.heads[-1].split(" ")[1],
+                                    response(b"no such page", "text/plain", "404 Not Found"))
             for part in [answer] if isinstance(answer, bytes) else answer:
                 if part is HOLD:
                     self._closing.wait(10)
