@@ -2,10 +2,8 @@
 
     ask     starts the program: initialize, session/new, session/prompt -> an Answer, or AgentFailed
 
-Threads of a question, beside those of the program (program.py). The caller waits for the end or the cancel.
-The *talk* sends the requests and waits for their answers, with the time limits; it goes on for a moment after
-a cancel, so that the agent can end in order. A dialog with the user has a thread of its own. All but the
-caller's are daemons and end with the program.
+The caller's thread holds the conversation; after a cancel it waits a moment for the agent to end in order.
+The program has the threads of program.py, and each dialog with the user one of its own.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ AUTH_REQUIRED = -32000
 # Seconds: for the answer to `initialize`; for the answer to a cancelled prompt. Then the caller goes on, and
 # the program is closed: the end of its stdin, two seconds later TERM, and KILL five seconds after the cancel.
 INITIALIZE_LIMIT, CANCEL_LIMIT = 30, 1
-PROGRESS_INTERVAL = 0.25  # seconds between two looks at a growing answer
+LOOK = 0.25  # seconds between two looks at a growing answer, and at the time that is left
 MOST_DIALOGS = 20
 
 TOO_DEEP = "too deep (%d)"
@@ -47,7 +45,6 @@ REFUSED = "%s refused %s: %s"
 SIGN_IN = "%s wants you to sign in first: start it once by hand (%s)"
 OTHER_VERSION = "%s speaks version %s of the protocol, mm speaks %d"
 NO_SESSION = "%s gave no session id"
-BUG = "a bug in mm, its traceback is in the log"
 NOBODY = "nobody can be asked here"
 NO_FORM = "Invalid params: a form with a message and the schema of one flat object is expected"
 
@@ -104,89 +101,69 @@ def ask(name: str, entry, prompt: str, cwd: str, asker: Asker, config, environ, 
 
 
 class _Talk:
-    """A started agent and the conversation with it."""
+    """A started agent and the conversation with it, on the caller's thread."""
 
     def __init__(self, name, entry, cwd, variables, asker, idle_limit, cancel):
         self._name, self._argv, self._cwd, self._asker, self._cancel = name, entry.argv, cwd, asker, cancel
         self._idle_limit = self._limit = idle_limit
         self._heard = self._looked = 0
-        self._session = self._outcome = None
+        self._session = None
         self._words, self._calls = acp_client.Words(), acp_client.ToolCalls()
         self._asking, self._counting, self._dialogs = threading.Lock(), threading.Lock(), 0
         try:
             self._program = Program("agent " + name, entry.argv, cwd, variables, self._serve, self._notified)
         except (OSError, ValueError) as error:
             named = getattr(error, "filename", None) or entry.argv[0]
-            why = getattr(error, "strerror", None) or error
-            raise AgentFailed(NO_START % (name, named, why)) from None
+            raise AgentFailed(NO_START % (name, named, getattr(error, "strerror", None) or error)) from None
         self._peer = self._program.peer
-
-    def _thread(self, work, *arguments) -> threading.Thread:
-        thread = threading.Thread(target=work, args=arguments, name="agent " + self._name, daemon=True)
-        thread.start()
-        return thread
 
     def hold(self, prompt: str) -> Answer:
         """The whole conversation; the program is about to end when this returns."""
-        over = threading.Event()
-        talk = self._thread(self._talk, prompt, over)
         try:
-            self._cancel.wait(over)
-        except Cancelled:
-            self._thread(self._call_off, talk)
-            talk.join(CANCEL_LIMIT)
-            raise
-        self._program.close()
-        if isinstance(self._outcome, Answer):
-            return self._outcome
-        raise AgentFailed(self._outcome, clean_terminal(self._words.last()))
-
-    def _call_off(self, talk: threading.Thread) -> None:
-        """Ends the cancelled talk in order, and then the program."""
-        if self._session:
-            self._peer.post("session/cancel", {"sessionId": self._session})
-            talk.join(CANCEL_LIMIT)
-        self._program.close()
-
-    # The talk
-
-    def _talk(self, prompt: str, over: threading.Event) -> None:
-        try:
-            self._outcome = self._converse(prompt)
+            with self._cancel.on_cancel(self._call_off):
+                answer = self._converse(prompt)
+            self._cancel.check()
+            return answer
         except AgentFailed as failure:
-            self._outcome = str(failure)
-        except Cancelled:
-            pass  # between two requests; nobody waits for an outcome
-        except Exception:
-            log.traceback()
-            self._outcome = BUG
-        over.set()
+            self._cancel.check()
+            raise AgentFailed(str(failure), clean_terminal(self._words.last())) from None
+        finally:
+            self._program.close()
+
+    def _call_off(self) -> None:
+        """The turn is cancelled: the agent has a moment to answer in order."""
+        if self._session:
+            self._heard, self._limit = time.monotonic(), CANCEL_LIMIT
+            self._peer.post("session/cancel", {"sessionId": self._session})
+        else:
+            self._program.close()
 
     def _converse(self, prompt: str) -> Answer:
         hello = self._request("initialize", min(INITIALIZE_LIMIT, self._idle_limit),
                               protocolVersion=PROTOCOL_VERSION, clientCapabilities=CAPABILITIES,
                               clientInfo={"name": "mm", "version": "v" + __version__})
         if hello.get("protocolVersion") != PROTOCOL_VERSION:
-            raise AgentFailed(OTHER_VERSION % (self._name, shown(hello.get("protocolVersion")),
-                                               PROTOCOL_VERSION))
-        session = self._request("session/new", self._idle_limit, cwd=self._cwd,
-                                mcpServers=[]).get("sessionId")
+            version = shown(hello.get("protocolVersion"))
+            raise AgentFailed(OTHER_VERSION % (self._name, version, PROTOCOL_VERSION))
+        made = self._request("session/new", self._idle_limit, cwd=self._cwd, mcpServers=[])
+        session = made.get("sessionId")
         if not isinstance(session, str):
             raise AgentFailed(NO_SESSION % self._name)
         self._session = session
-        self._cancel.check()
-        result = self._request("session/prompt", self._idle_limit, sessionId=session,
-                               prompt=[{"type": "text", "text": prompt}])
+        text = [{"type": "text", "text": prompt}]
+        result = self._request("session/prompt", self._idle_limit, sessionId=session, prompt=text)
         stop_reason = one_line(acp_client.text(result.get("stopReason")) or "no stop reason")
         return Answer(clean_terminal(self._words.all()), clean_terminal(self._words.last()), stop_reason,
                       len(self._calls), acp_client.tokens(result))
 
     def _request(self, method: str, limit: float, **params) -> dict:
-        """The result of a request, an object. Raises AgentFailed."""
+        """The result of a request, an object. Raises AgentFailed, Cancelled."""
+        self._cancel.check()
         self._heard, self._limit = time.monotonic(), limit
         try:
             result = self._peer.request(method, params, Cancel(), limit=self)
         except Closed:
+            self._cancel.check()
             raise self._ended() from None
         except RemoteError as error:
             if error.code == AUTH_REQUIRED:
@@ -205,8 +182,11 @@ class _Talk:
         return AgentFailed("%s: %s" % (reason, ending.said) if ending.said else reason)
 
     def left(self) -> float:
-        """Seconds in which it must say something; while it waits for the user it need not."""
-        return self._limit if self._dialogs else self._heard + self._limit - time.monotonic()
+        """For Peer.request(): asked again and again, because a cancel leaves less time. An agent that waits
+        for the user need not say anything."""
+        if self._dialogs and not self._cancel.cancelled:
+            return LOOK
+        return min(self._heard + self._limit - time.monotonic(), LOOK)
 
     # What the agent says and asks, all on the reader
 
@@ -215,7 +195,7 @@ class _Talk:
         is_ours = method == "session/update" and params.get("sessionId") in (self._session, None)
         if not is_ours or not isinstance(update, dict):
             return
-        self._heard = time.monotonic()
+        self._hear()
         kind, title = update.get("sessionUpdate"), None
         if kind == "agent_message_chunk":
             self._words.say(acp_client.text_of(update.get("content")), update.get("messageId"))
@@ -225,14 +205,19 @@ class _Talk:
             title = self._calls.update(update)
         else:
             return
-        if title or self._heard - self._looked >= PROGRESS_INTERVAL:
-            self._looked = self._heard
+        now = time.monotonic()
+        if title or now - self._looked >= LOOK:
+            self._looked = now
             self._asker.seen(title, None if self._dialogs else self._words.tail())
 
+    def _hear(self) -> None:
+        if not self._cancel.cancelled:  # then nothing gives it more time
+            self._heard = time.monotonic()
+
     def _serve(self, request) -> None:
-        self._heard = time.monotonic()
-        call = request.params.get("toolCall")
+        self._hear()
         if request.method == "session/request_permission":
+            call = request.params.get("toolCall")
             self._permit(request, self._calls.completed(call if isinstance(call, dict) else {}))
         elif request.method == "elicitation/create":
             form = acp_client.form(self._name, self._asker.ref, request.params)
@@ -262,19 +247,18 @@ class _Talk:
         self._ask_user(request, put, acp_client.CANCELLED)
 
     def _ask_user(self, request, put, cancelled: dict) -> None:
-        """Answers `request` with what `put(cancel)` makes of the user's answer, on a thread of its own, one
-        after the other.
-        """
+        """Answers `request` with what `put(cancel)` makes of the user's answer, on a thread of its own."""
         with self._counting:
             if self._dialogs == MOST_DIALOGS:
                 raise RpcError(INTERNAL_ERROR, "too many questions at a time")
             self._dialogs += 1
-        self._thread(self._dialog, request, put, cancelled)
+        threading.Thread(target=self._dialog, args=(request, put, cancelled), name="agent dialog",
+                         daemon=True).start()
 
     def _dialog(self, request, put, cancelled: dict) -> None:
         result = None
         try:
-            with self._asking, self._cancel.on_cancel(request.cancel.cancel):
+            with self._asking, self._cancel.on_cancel(request.cancel.cancel):  # one dialog at a time
                 request.cancel.check()
                 result = put(request.cancel)
         except Cancelled:
@@ -283,7 +267,7 @@ class _Talk:
             log.traceback()
         with self._counting:
             self._dialogs -= 1
-            self._heard = time.monotonic()
+        self._hear()
         if result is None:
             request.fail(INTERNAL_ERROR, NOBODY)
         else:
