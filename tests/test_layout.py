@@ -176,7 +176,7 @@ class TheStart(unittest.TestCase):
         with ModelServer([{"text": "ok"}]) as server:
             done = subprocess.run([sys.executable, "-I", "-S", "-X", "importtime", support.pyz(), "-p", "x"], stdin=subprocess.DEVNULL,
                                   env=support.environment(MM_URL=server.url, MM_MODEL="m"), capture_output=True, check=True)
-        late = {"mm.engine.compact", "mm.engine.hooks", "mm.conversation.compaction", "mm.conversation.store", "mm.model.failures",
+        late = {"mm.engine.compact", "mm.engine.hook_program", "mm.conversation.compaction", "mm.conversation.store", "mm.model.failures",
                 "mm.model.fixes", "mm.model.text_calls.formats", "mm.model.text_calls.scanner", "mm.tools.files", "mm.tools.document", "mm.tools.matching",
                 "mm.tools.bash", "mm.tools.edit_file", "mm.tools.plan", "mm.tools.ask_user", "mm.tools.fetch_content", "mm.tools.lsp",
                 "mm.tools.read_file", "mm.tools.read_skill", "mm.tools.write_file", "mm.tools.mcp", "mm.peers.mcp", "mm.peers.program", "platform", "difflib", "html.parser"}

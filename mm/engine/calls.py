@@ -15,7 +15,7 @@ from mm import log
 from mm.cancel import Cancel, Cancelled
 from mm.conversation import history
 from mm.diff import capped
-from mm.engine import loops, verdict as verdicts
+from mm.engine import hooks, loops
 from mm.engine.gate import rejection
 from mm.engine.second_tries import MALFORMED_CALL, SecondTries
 from mm.events import ALLOW, FAILED, Permission, ToolEnded, ToolOutput, ToolPending, ToolStarted
@@ -91,8 +91,8 @@ class Calls:
         verdict = self._session.prepared.hooks.run("preToolCall", self._cancel, tool.name, values,
                                                    call_id=call.ref)
         if verdict.denied:
-            denied = Result.note(verdicts.DENIED % verdict.reason, FAILED)
-            return self._not_run(call, denied, verdicts.DENIED_TITLE % tool.name, values)
+            denied = Result.note(hooks.DENIED % verdict.reason, FAILED)
+            return self._not_run(call, denied, hooks.DENIED_TITLE % tool.name, values)
         if verdict.arguments is None:
             return self._prepared(call, tool, values)
         try:
@@ -101,7 +101,7 @@ class Calls:
             result = self._not_run(call, Result.failed(str(problem)), tool.name, verdict.arguments)
         else:
             result = self._prepared(call, tool, values)
-        return result._replace(output="%s\n%s" % (verdicts.ARGUMENTS_CHANGED, result.output))
+        return result._replace(output="%s\n%s" % (hooks.ARGUMENTS_CHANGED, result.output))
 
     def _prepared(self, call, tool, values: dict) -> Result:
         """The result of a call that is prepared, shown to the user if that is asked for, and run."""
@@ -150,15 +150,15 @@ class Calls:
 
     def _checked(self, ref: str, tool, values: dict, result: Result) -> Result:
         """The result as the hooks leave it."""
-        hooks = self._session.prepared.hooks
-        if not hooks.present("postToolCall"):
+        prepared = self._session.prepared
+        if not prepared.hooks.present("postToolCall"):
             return result
         self._when_cancelled = Result.note(UNCHECKED, result.status)._replace(diff=result.diff)
-        verdict = hooks.run("postToolCall", self._cancel, tool.name, values, call_id=ref,
+        verdict = prepared.hooks.run("postToolCall", self._cancel, tool.name, values, call_id=ref,
                             output=result.output, status=result.status,
                             duration_ms=round(self._seconds * 1000))
         if verdict.denied:
-            result = Result.note(verdicts.HIDDEN % verdict.reason, result.status)
+            result = Result.note(hooks.HIDDEN % verdict.reason, result.status)
         return _with_line(result, verdict.context)
 
     def _instructions(self, name: str, action, result: Result) -> str:

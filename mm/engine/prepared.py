@@ -10,7 +10,7 @@ from mm import log
 from mm.conversation.estimate import Meter
 from mm.engine import instructions
 from mm.engine.prompt import system_prompt
-from mm.engine.verdict import NoHooks
+from mm.engine.hooks import Hooks
 from mm.skills import invocation
 from mm.tools import registry
 
@@ -26,11 +26,7 @@ def prepare(session, cancel, window: int) -> Prepared:
     config = session.config
     reaching = registry.reaching(config, session.cwd, notices=session.notices)
     tools = _tools(session, reaching, cancel, window)
-    hooks = NoHooks()
-    if any(config.hooks.values()):
-        from mm.engine.hooks import Hooks
-
-        hooks = Hooks(config, session.id, session.cwd, session.store.path if session.store else None)
+    hooks = Hooks(config, session.id, session.cwd, session.store.path if session.store else None)
     verdict = hooks.run("sessionStart", cancel, source=session.source)
     given = instructions.of_session(session.cwd, config.user_folder, window, session.notices)
     system = system_prompt(config.acp_name, session.cwd, given) + invocation.prompt_section(session.skills())

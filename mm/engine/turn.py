@@ -16,7 +16,7 @@ from itertools import count
 from mm import log
 from mm.cancel import Cancel, Cancelled
 from mm.conversation import estimate, history
-from mm.engine import loops, request, second_tries, verdict as verdicts
+from mm.engine import hooks, loops, request, second_tries
 from mm.engine.calls import CUT, Calls
 from mm.engine.second_tries import SecondTries
 from mm.errors import UserError
@@ -190,7 +190,7 @@ class _Turn:
         """Puts the question into the history, unless a hook denies it."""
         verdict = self._session.prepared.hooks.run("userPrompt", self._cancel, prompt=prompt)
         if verdict.denied:
-            self._front.emit(Text(verdicts.DENIED % verdict.reason))
+            self._front.emit(Text(hooks.DENIED % verdict.reason))
             return False
         if verdict.context:
             prompt = "%s\n\n%s" % (prompt, verdict.context)
@@ -199,10 +199,10 @@ class _Turn:
 
     def _sent_on_by_hook(self) -> bool:
         """Whether a turnEnd hook has sent the model on; its reason is the note."""
-        messages, hooks = self._session.messages, self._session.prepared.hooks
-        if not (hooks.present("turnEnd") and self._tries.left(second_tries.SENT_ON_BY_HOOK)):
+        messages, prepared = self._session.messages, self._session.prepared
+        if not (prepared.hooks.present("turnEnd") and self._tries.left(second_tries.SENT_ON_BY_HOOK)):
             return False
-        verdict = hooks.run("turnEnd", self._cancel, answer=messages[-1]["content"], stop_reason=END_TURN)
+        verdict = prepared.hooks.run("turnEnd", self._cancel, answer=messages[-1]["content"], stop_reason=END_TURN)
         if verdict.denied:
             self._tries.take(second_tries.SENT_ON_BY_HOOK)
             messages.append(history.note(verdict.reason))

@@ -19,10 +19,10 @@ import unittest
 from mm import log
 from mm.config import config
 from mm.cancel import Cancel, Cancelled
-from mm.engine import hook_program, hooks, verdict
-from mm.engine.hook_program import Ended
+from mm.engine import hook_program, hooks
+from mm.engine.hook_program import Ended, HookFailed, read_answer
 from mm.engine.second_tries import SENT_ON_BY_HOOK
-from mm.engine.hooks import NOTHING, HookFailed, Hooks, Verdict, read_answer
+from mm.engine.hooks import NOTHING, Hooks, Verdict
 from mm.tools import bash
 from mm.tools.tool import ToolError
 from mm.tools.context import Context, Seen
@@ -90,9 +90,9 @@ class WithoutHooks(unittest.TestCase):
                    "NOTHING, Hooks\n"
                    "subject = Hooks(config.load('/', {}), 'id', '/')\n"
                    "assert not subject.present('preToolCall')\n"
-                   "assert subject.run('preToolCall', Cancel(), 'bash', {}) is NOTHING\n"
+                   "assert subject.run('preToolCall', Cancel(), 'bash', {}) == NOTHING\n"
                    "assert threading.active_count() == 1\n"
-                   "print([name for name in ('subprocess', 'signal', 'mm.wire.child', 'mm.tools.bash') if "
+                   "print([name for name in ('subprocess', 'signal', 'mm.wire.child', 'mm.tools.bash', 'mm.engine.hook_program') if "
                    "name in sys.modules])")
         done = subprocess.run([sys.executable, "-S", "-c", program], cwd=PROJECT, env=support.environment(),
                               stdout=subprocess.PIPE)
@@ -125,7 +125,7 @@ class WhatItIsGiven(HookTest):
     def environment(self, event, tool=None, arguments=None):
         self.hooks(event, "env > seen").run(event, Cancel(), tool, arguments)
         seen = dict(line.split("=", 1) for line in self.lines("seen") if line.startswith("MM_"))
-        return {name: value for name, value in seen.items() if name in hooks.VARIABLES}
+        return {name: value for name, value in seen.items() if name in hook_program.VARIABLES}
 
     def test_the_environment(self):
         os.symlink("/etc", os.path.join(self.folder, "link"))
@@ -282,7 +282,7 @@ class WhatItSays(unittest.TestCase):
         for event, ended, meaning in ANSWERS:
             with self.subTest(event, ended=(ended.code, ended.stdout[:60], ended.stderr[:60])):
                 try:
-                    self.assertEqual(read_answer(event, ended, 10), meaning)
+                    self.assertEqual(Verdict(**read_answer(event, ended, 10)), meaning)
                 except HookFailed as failure:
                     self.assertEqual(str(failure), meaning)
 
@@ -601,17 +601,17 @@ class ThePage(unittest.TestCase):
     def test_holds_the_texts_and_the_numbers(self):
         with open(os.path.join(PROJECT, "docs", "hooks.md"), encoding="utf-8") as file:
             page = file.read()
-        for text in (verdict.DENIED % "<reason>", verdict.HIDDEN % "<reason>",
-                     verdict.DENIED_TITLE % "<tool>", verdict.ARGUMENTS_CHANGED,
+        for text in (hooks.DENIED % "<reason>", hooks.HIDDEN % "<reason>",
+                     hooks.DENIED_TITLE % "<tool>", hooks.ARGUMENTS_CHANGED,
                      "hook failed: <the line without 🪝>", "at most %d times a turn" % SENT_ON_BY_HOOK.most,
-                     hooks.NO_JSON_OBJECT, "{:,} characters from all hooks".format(hooks.CONTEXT_LIMIT),
-                     "{:,} characters; else".format(hooks.REASON_LIMIT),
-                     "at most %d characters, or" % hooks.STDERR_REASON_LIMIT,
+                     hook_program.NO_JSON_OBJECT, "{:,} characters from all hooks".format(hooks.CONTEXT_LIMIT),
+                     "{:,} characters; else".format(hook_program.REASON_LIMIT),
+                     "at most %d characters, or" % hook_program.STDERR_REASON_LIMIT,
                      "to {:,} characters".format(hooks.OUTPUT_LIMIT),
                      "have %d s in all" % hooks.SESSION_END_LIMIT,
-                     "%d MiB of stdout" % (hook_program.OUTPUT_LIMIT / MIB)):
+                     "%d MiB of stdout" % (hook_program.STREAM_LIMIT / MIB)):
             self.assertIn(text, page)
-        for name in hooks.VARIABLES:
+        for name in hook_program.VARIABLES:
             self.assertIn("`%s`" % name, page)
         for event in config.BY_NAME["hooks"].shape["properties"]:
             self.assertIn("\n| `%s` |" % event, page)
