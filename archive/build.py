@@ -27,15 +27,18 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# What a part is made of: these rooms, what they import, and what that imports, without the parts above it.
-# "start" is what `mm -acp` imports until it has answered `initialize`, "prompt" what it has imported after a
-# first prompt with a command; tests/test_zipapp.py measures both.
+# What a part is made of: these rooms, what they import, and what that imports, without the parts above it. A
+# part that is read stays in memory until its rooms have run, so each holds what is needed at the same time:
+# "start" until `mm -acp` has answered `initialize`, "prompt" while it gets ready for a first prompt, "call"
+# with the first call of the model, "settings" with a configuration file. tests/test_zipapp.py looks that none
+# is missing.
 PARTS = {
     "start": ("mm.cli", "mm.config.config", "mm.fronts.acp.server"),
-    "prompt": ("mm.config.trust", "mm.engine.prepared", "mm.engine.process",
-               "mm.fronts.acp.open_session", "mm.fronts.acp.prompting", "mm.model.find",
-               "mm.model.text_calls.scanner", "mm.model.window", "mm.tools.bash", "mm.tools.usable_servers",
-               "mm.wire.posix"),
+    "prompt": ("mm.engine.prepared", "mm.engine.process", "mm.fronts.acp.open_session",
+               "mm.fronts.acp.prompting", "mm.model.find", "mm.model.window", "mm.replacing",
+               "mm.tools.usable_servers"),
+    "call": ("mm.model.text_calls.scanner", "mm.tools.bash", "mm.wire.posix"),
+    "settings": ("mm.config.schema", "mm.config.trust"),
     "chat": ("mm.fronts.terminal.chat", "mm.fronts.once"),
 }
 
