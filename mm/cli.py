@@ -14,8 +14,8 @@ from collections import namedtuple
 from mm import __version__
 from mm.errors import UserError
 
-# `argument` is the name of the value that must follow, two names for two values, or None for a switch; after
-# one that ends in `…` the words that are no option belong to it. `field` and `value` are what a switch sets.
+# `argument` is the name of the value that must follow, two names for two values, or None for a switch. If it
+# ends in `…`, the words that are not options belong to it. `field` and `value` are what a switch sets.
 Option = namedtuple("Option", "names argument field value help")
 
 OPTIONS = (
@@ -231,8 +231,8 @@ def _run(given: dict) -> int:
 
 
 def _is_chat(given: dict) -> bool:
-    """Whether there is a terminal to chat in. Where there is none, what was given or is piped in becomes the
-    question of -p."""
+    """Whether there is a terminal to chat in. Without one, the words or what is piped in become the question
+    of -p."""
     if sys.stdin.isatty() and sys.stdout.isatty():
         given["front"] = "chat"
         return True

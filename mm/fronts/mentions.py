@@ -7,7 +7,7 @@ import re
 
 from mm import spelling
 
-# `@path` and `@"path with spaces"`, at the start of the text or behind a blank or an opening bracket.
+# `@path` and `@"path with spaces"`, at the start of the text or after a blank or an opening bracket.
 _MENTION = re.compile(r'(?:^|(?<=[\s(\[{<,;"\']))@(?:"([^"\n]+)"|([^\s"]+))')
 
 # Signs that end a sentence rather than a name.
@@ -26,14 +26,15 @@ def attachments(paths: list) -> str:
 
 
 def mentioned_paths(text: str, cwd: str) -> list:
-    """The absolute paths of the existing files and folders that `@path`s in the text name, each once, in order."""
+    """The absolute paths of the existing files and folders that `@path`s in the text name, each once, in
+    order."""
     found = []
     for quoted, plain in _MENTION.findall(text):
         for name in _readings(quoted, plain):
             try:
                 path = spelling.on_disk(os.path.normpath(os.path.join(cwd, os.path.expanduser(name))))
             except ValueError:
-                continue  # behind a `~` stands what can be no user's name: a NUL, half a character
+                continue  # what follows the `~` cannot be a user's name: a NUL, half a character
             if os.path.exists(path):
                 if path not in found:
                     found.append(path)

@@ -1,7 +1,8 @@
 """`-p`: one turn, one answer, and what happens on the way on stderr.
 
-In a pipe stdout carries the answer alone: what follows the last tool call. In a terminal the answer streams,
-and between its pieces stands what the tools do. Nobody is asked, unless there is a terminal to ask in.
+If stdout is a pipe, it carries the answer alone: what follows the last tool call. In a terminal the answer
+streams, and what the tools do is shown between its pieces. Nobody is asked, unless there is a terminal to ask
+in.
 
 The turn runs in a thread of its own, so that the main thread can take a Ctrl-C at any moment.
 """
@@ -110,7 +111,7 @@ def _turn(process, session, prompt: str, front, cancel: Cancel):
 
 
 def _refuse_commands(question: str, config, folder: str) -> None:
-    """Raises UserError for a command of the chat and for one that nobody knows."""
+    """Raises UserError for a command of the chat and for an unknown one."""
     from mm.fronts.terminal.commands import unknown
 
     skills = catalogue.find(folder, config, os.environ).skills
@@ -163,7 +164,8 @@ def _report(front: _Front, outcomes: list) -> int:
 
 
 class _Front:
-    """Shows the answer as it streams, or keeps it until it is complete; tells stderr what the tools do."""
+    """Shows the answer as it streams, or keeps it until it is complete; reports on stderr what the tools do.
+    """
 
     def __init__(self, screen: Screen, colors: Colors, folder: str, yolo: bool):
         self._screen, self._yolo = screen, yolo

@@ -1,4 +1,5 @@
-"""What a user typed or piped in, as text: whatever this locale takes the bytes for, UTF-8 is UTF-8 and nothing is lost."""
+"""What a user typed or piped in, as text: whatever this locale takes the bytes for, UTF-8 is UTF-8 and
+nothing is lost."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 thing.
 
 It is deterministic. It reads the last user message, does what the directives in it say (DIRECTIVES, one a
-line), and answers in words that name them where there is none. docs/demo.md has the table; a test keeps the
+line), and answers in words that name them if there is none. docs/demo.md has the table; a test keeps the
 two alike.
 """
 
@@ -39,7 +39,7 @@ _SAID = "the user said: "
 # What the last user message must hold to be the request for a summary that /compact makes.
 _SUMMARY = re.compile(r"(?i)\b(summar|hand-?over)"), re.compile(r"(?i)\bconversation\b")
 
-# The beginning of a message in which a wish is looked for: what is piped in behind it may be long.
+# The beginning of a message in which a wish is looked for: what is piped in after it may be long.
 _LOOKED_AT = 1000
 _LIST_FILES = re.compile(r"(?i)\b(list|show|see|what)\b.*\b(files|folder|directory)\b|^\s*ls\s*$")
 
@@ -149,7 +149,7 @@ DIRECTIVES = (
     Directive("skill", "NAME", "read_skill",
               "calls `read_skill` for NAME", _one("name")),
     Directive("fetch", "URL -> PATH", "fetch_content",
-              "calls `fetch_content`: shows the page, or saves it where a PATH is given", _fetch),
+              "calls `fetch_content`: shows the page, or saves it to PATH if one is given", _fetch),
     Directive("lsp", "ACTION PATH SYMBOL", "lsp",
               "calls `lsp`, e.g. `lsp: definition a.py main`; for `rename` the new name follows", _lsp),
     Directive("mcp", "SERVER TOOL JSON", MCP_TOOL,
@@ -286,7 +286,7 @@ def _summary(messages: list) -> str:
 
 
 def _stream(step: _Step, calls: list, prompt_size: int):
-    """The events of one answer. When the client hangs up, the server closes this generator where it waits."""
+    """The events of one answer. When the client hangs up, the server closes this generator while it waits."""
     words = 0
     yield _chunk({"role": "assistant", "content": ""})
     for word in _WORDS.findall(step.thought):

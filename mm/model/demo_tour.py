@@ -75,6 +75,6 @@ def _steps(folder: str) -> tuple:
             "- `@README.md` points me at a file, `$bg-jobs` or `/bg-jobs` at a skill; Tab completes both\n"
             "- `\"\"\"` begins and ends a message of several lines\n"
             "- `/help` lists the commands: `/new`, `/compact`, `/ask`, `/sessions`\n"
-            "- `mm --check` says which model server mm finds here, and what to do where there is none\n\n"
+            "- `mm --check` says which model server mm finds here, and what to do if there is none\n\n"
             "That was the tour. `list the files`, or `help`, shows what else this script can do.")),
     )

@@ -1,6 +1,6 @@
 """A model server inside the process: real HTTP on 127.0.0.1, with the answers made by a function.
 
-The demo model and the transcript player stand behind it, so that everything but the model is the real thing.
+The demo model and the transcript player are served by it, so that everything but the model is the real thing.
 
 One daemon thread accepts, one daemon thread serves each connection and calls `answer` there: an answer
 function that keeps state between calls guards it itself. What `answer` yields goes out at once, piece by
@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _read_json(self):
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal():
-            self.close_connection = True  # where the next request would start is unknown
+            self.close_connection = True  # nobody knows where the next request would start
             return None
         try:
             return json.loads(self.rfile.read(int(length)))

@@ -1,8 +1,8 @@
 """The chat: reads a message, has the engine run a turn, shows what it reports, and reads the next one.
 
 The main thread reads the keyboard and takes signals; what a message asks for runs in a thread of its own
-(desk). A Ctrl-C cancels it. A second one within two seconds, the end of the input, SIGTERM and the loss of the
-terminal end mm and everything that it started.
+(desk). A Ctrl-C cancels it. A second one within two seconds, the end of the input, SIGTERM and the loss of
+the terminal end mm and everything that it started.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import re
 
 from mm.errors import UserError
 from mm.events import PlanChanged, Text
+from mm.fronts.terminal.width import cut
 from mm.text import one_line
 
 EXIT = "exit"
@@ -118,7 +119,8 @@ def _help(chat) -> None:
         chat.screen.line("  %-20s %s" % ("/%s %s" % (name, argument), does))
     for skill in chat.session.skills():
         if skill.name not in COMMANDS:
-            chat.screen.line("  %-20s %s" % ("/" + skill.name, one_line(skill.description, 100)))
+            line = "  %-20s %s" % ("/" + skill.name, one_line(skill.description))
+            chat.screen.line(cut(line, chat.screen.columns - 1))
     chat.screen.line(KEYS, DIM)
 
 

@@ -26,7 +26,7 @@ def permit(permission, screen, display, read):
         _show_call(permission, screen)
     question = " ".join(RUN_IT)
     while True:
-        if len(question) + 10 > screen.columns:  # two lines where one would be broken
+        if len(question) + 10 > screen.columns:  # two lines if one would be broken
             screen.line(RUN_IT[0])
             question = RUN_IT[1]
         try:
@@ -70,7 +70,7 @@ def fill_in(form, screen, display, read) -> FormAnswer:
 
 
 def _field(name: str, told: dict, required: bool, message: str, screen, read):
-    """The value of one question; None where it was left out. `message` stands above it already."""
+    """The value of one question; None if it was left out. `message` has been shown above it."""
     options = _options(told)
     title = visible(folded(str(told.get("title") or name)))
     if title != message:

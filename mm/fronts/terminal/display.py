@@ -1,4 +1,4 @@
-"""What the engine tells (mm.events), on the screen."""
+"""What the engine reports (mm.events), on the screen."""
 
 from __future__ import annotations
 

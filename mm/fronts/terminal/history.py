@@ -8,12 +8,12 @@ from mm.config import places
 
 NAME = "history"
 MOST = 1000  # entries that are kept; the file may have twice as many before it is shortened
-LONGEST = 10_000  # characters; a longer one is a paste, which nobody looks for
+LONGEST = 10_000  # characters; a longer one is a paste, and nobody looks for it again
 
 
 class History:
-    """The file `history` in the user's state folder; nothing is kept where there is none, or where it cannot
-    be written."""
+    """The file `history` in the user's state folder; without one, or if it cannot be
+    written, nothing is kept."""
 
     def __init__(self, environ=os.environ):
         folder = places.state_folder(environ)

@@ -123,7 +123,7 @@ def _recall(entry: str) -> None:
 
 
 def discard_typed() -> None:
-    """What was typed before the user could see the question is no answer to it."""
+    """What was typed before the user could see the question does not answer it."""
     try:
         import termios
 
@@ -133,7 +133,7 @@ def discard_typed() -> None:
 
 
 def pasted() -> bytes:
-    """What can be read already, without waiting for more: the rest of a paste, b"" where there is none."""
+    """What can be read already, without waiting for more: the rest of a paste, or b""."""
     try:
         import select
         import termios

@@ -2,8 +2,8 @@
 waits for.
 
 All output of the process goes through one Screen, under one lock. The status line is drawn by a thread of its
-own while nothing else is written, and is gone before anything else is. Where it cannot be rewritten
-(TERM=dumb, no terminal) there is none.
+own while nothing else is written, and is gone before anything else is. If it cannot be rewritten (TERM=dumb,
+no terminal), there is none.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Screen:
         self._status = None  # a function of the columns there are, while mm waits
         self._drawn = False
         self._quiet_since = 0.0
-        self._column = 0  # where the cursor stands in its line
+        self._column = 0  # of the cursor in its line
         self._held = None  # lines that wait while the user types
         self.lost = False
 
@@ -50,7 +50,7 @@ class Screen:
             return USUAL_COLUMNS
 
     def text(self, text: str, style: str = "") -> None:
-        """Writes where the cursor stands, without what a terminal would obey."""
+        """Writes at the cursor, without what a terminal would obey."""
         text = clean(text)
         if not text:
             return
@@ -126,7 +126,7 @@ class Screen:
         columns = self.columns
         patience = LONG_PATIENCE if self._column else PATIENCE
         if time.monotonic() - self._quiet_since < patience or self._column and self._column % columns == 0:
-            return  # at the right margin nobody knows in which line the cursor stands
+            return  # at the right margin terminals differ about the line that the cursor is in
         line = self._styled(cut("%s %s" % (sign, self._status(columns - 3)), columns - 1), "2")
         self._write("%s%s" % ("\r\x1b[K" if self._drawn or not self._column else "\n", line))
         self._drawn = True

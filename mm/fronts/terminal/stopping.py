@@ -1,5 +1,5 @@
-"""The signals of a terminal: ^C where it may come, what ends mm ends it in order, and ^Z stops it with the
-terminal as the shell wants it."""
+"""The signals of a terminal: ^C interrupts a wait and nothing else, what ends mm ends it in order, and ^Z
+stops it with the terminal as the shell wants it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ NOTICED = 0.05  # seconds in which a signal is noticed, unless it came at the wr
 
 
 class Interrupts:
-    """A Ctrl-C is a KeyboardInterrupt where the main thread waits for something, and there alone: anywhere
-    else it would tear apart what is being done. One that comes elsewhere is raised at the next such place."""
+    """A Ctrl-C is a KeyboardInterrupt only while the main thread waits for something: at any other time it
+    would leave things half done. One that comes at another time is raised at the next wait."""
 
     def __init__(self):
         self._may_come = self._waits = False
@@ -31,7 +31,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def welcome(self):
-        """A place where the main thread waits."""
+        """The main thread waits here."""
         try:
             self._may_come = True
             if self._waits:
@@ -54,8 +54,8 @@ def heed(redraw) -> None:
 
 
 def _make_readline_notice() -> None:
-    """Python's readline sleeps on when a signal comes just before it falls asleep. Each signal is followed by
-    one that wakes it: SIGWINCH, which readline takes itself, and which does nothing where there is no
+    """Python's readline misses a signal that comes just before it begins to wait. So each signal is followed
+    by one that ends the wait: SIGWINCH, which readline handles itself and which does nothing without
     readline."""
     read, write = os.pipe()
     os.set_blocking(write, False)

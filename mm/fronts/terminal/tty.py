@@ -1,4 +1,4 @@
-"""A question to whoever sits at the terminal that mm runs in, also where stdin and stdout are pipes."""
+"""A question to the user of the terminal that mm runs in, even if stdin and stdout are pipes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOOK_UP = 0.1  # seconds between two looks at the cancel
 
 @contextlib.contextmanager
 def reader(screen, cancel):
-    """`read(prompt)`, which returns a line, or None where there is no terminal or mm runs in its background.
+    """`read(prompt)`, which returns a line, or None if there is no terminal or mm runs in its background.
 
     It raises EOFError at the end of the input and Cancelled.
     """
