@@ -324,9 +324,9 @@ def _start_folder(given: dict) -> str:
 def _schema() -> int:
     import json
 
-    from mm.config import config
+    from mm.config import schema
 
-    return _print(json.dumps(config.config_schema(), indent=2, ensure_ascii=False))
+    return _print(json.dumps(schema.config_schema(), indent=2, ensure_ascii=False))
 
 
 def _print(text: str) -> int:

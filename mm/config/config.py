@@ -68,9 +68,6 @@ class Config:
     def __setattr__(self, name, value):
         raise AttributeError("the configuration does not change once it is read")
 
-    def __delattr__(self, name):
-        raise AttributeError("the configuration does not change once it is read")
-
 
 def load(folder: str, environ, config_file: str | None = None, overrides=None) -> Config:
     """Reads the configuration for mm started in `folder`.
@@ -88,13 +85,6 @@ def load(folder: str, environ, config_file: str | None = None, overrides=None) -
     reading.environment()
     reading.command_line(overrides or {})
     return reading.result()
-
-
-def config_schema() -> dict:
-    """The JSON Schema of a configuration file."""
-    from mm.config import schema
-
-    return schema.config_schema()
 
 
 class _Reading:

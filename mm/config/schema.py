@@ -11,14 +11,12 @@ import json
 import re
 
 from mm.config.config_file import failure, shown
-from mm.config.keys import ANY, KEYS, NO, ONLY_ADD, ONLY_FALSE, ONLY_INSIDE, ONLY_LOWER, matches
+from mm.config.keys import KEYS, matches
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 _TYPES = {"boolean": bool, "string": str, "array": list, "object": dict}
 _NOUNS = {"boolean": "true or false", "string": "text", "array": "a list", "object": "an object"}
-_TRUST = {NO: "ignored", ANY: "taken", ONLY_FALSE: "only `false`", ONLY_ADD: "added to the user's",
-          ONLY_LOWER: "only below the user's", ONLY_INSIDE: "only inside the folder"}
 
 
 def config_schema() -> dict:
@@ -37,17 +35,6 @@ def config_schema() -> dict:
         if key.default is not None:
             place["properties"][last]["default"] = key.default
     return root
-
-
-def table() -> str:
-    """The keys as a Markdown table, for docs/configuration.md."""
-    lines = ["| Key | Default | Allowed | In an untrusted folder | Meaning |", "|---|---|---|---|---|"]
-    for key in KEYS:
-        name = key.name + ("." + key.entries if key.entries else "")
-        default = key.shown or ("unset" if key.default is None else "`%s`" % json.dumps(key.default))
-        cells = ["`%s`" % name, default, allowed(key.shape), _TRUST[key.trust], key.meaning]
-        lines.append("| %s |" % " | ".join(cell.replace("|", "\\|") for cell in cells))
-    return "\n".join(lines) + "\n"
 
 
 def check_document(document: dict, source: str, regexes: bool = True) -> None:

@@ -9,7 +9,6 @@ from collections import namedtuple
 
 from mm import log
 from mm.cancel import Cancel, Cancelled
-from mm.conversation.estimate import tokens
 from mm.errors import UserError
 from mm.events import Text, Thought
 from mm.model import chat, known_servers, probe
@@ -29,7 +28,6 @@ TOOL = {"type": "function", "function": {
 SYSTEM = "You are a coding agent. Use the tool bash to look at files. Never guess what it would print."
 # The second wish where the first was answered in words.
 WISHES = ("list the files here", "Call the tool bash now, with the command ls. Write nothing else.")
-COUNT = "Write the numbers from 1 to 40, in digits, with spaces between them."
 # Fewer tokens or seconds say nothing about speed.
 LEAST_TOKENS, LEAST_SECONDS = 8, 0.1
 
@@ -40,8 +38,6 @@ DROPPED = ("the model's chat template leaves tools out (the server says so): "
            "start it with one that knows tools")
 OTHER_MODEL = "the server can read calls: take a model that is trained for tools, or a larger one"
 TOO_SLOW = "no tool call came in %g s: a smaller model, or more of it on the graphics card, would be faster"
-
-SLOW = "it could not count to 40 in %g s"
 
 # `tools` and `speed` are the texts of their lines, `speed` "" where nothing was measured; `real`: the server
 # sent calls as such.
@@ -67,7 +63,7 @@ def ask(server, cancel: Cancel, seconds: float = SECONDS) -> Trial:
         return Trial(True, False, str(problem), "")
     except _Late:
         return Trial(True, False, TOO_SLOW % seconds, "")
-    speed = answer.speed() or _counted(server, answer, cancel, seconds)
+    speed = answer.speed()
     if not answer.calls:
         return Trial(True, False, NONE % _reason(server, answer, cancel), speed)
     name, arguments = answer.calls[0]
@@ -90,25 +86,8 @@ def _reason(server, answer, cancel: Cancel) -> str:
     return "; ".join(filter(None, (said, remedy)))
 
 
-def _counted(server, first, cancel: Cancel, seconds: float) -> str:
-    """The speed by mm's own clock: of the prompt from the first answer, of the answer from one that is long
-    enough."""
-    prompt = _rate(first.usage and first.usage.input, first.begun)
-    try:
-        answer = _Answer(server, COUNT, [], cancel, seconds)
-    except (UserError, _Late) as problem:
-        return one_line(str(problem), 200) or SLOW % seconds
-    spoken = (answer.usage and answer.usage.output) or tokens(answer.text)
-    return _speed(prompt, _rate(spoken, answer.ended - answer.begun), "by mm's clock")
-
-
 def _rate(count, seconds: float) -> float:
     return count / seconds if count and count >= LEAST_TOKENS and seconds >= LEAST_SECONDS else 0
-
-
-def _speed(prompt: float, answer: float, how: str) -> str:
-    parts = ["%s %.3g tokens/s" % each for each in (("prompt", prompt), ("answer", answer)) if each[1]]
-    return "%s (%s)" % (", ".join(parts), how) if parts else "too fast to be measured by so little"
 
 
 class _Late(Exception):
@@ -157,12 +136,15 @@ class _Answer:
                 self.usage = piece
 
     def speed(self) -> str:
-        """As the server measured it; "" where it did not."""
-        prompt, answer = (probe.at(self.timings, name)
-                          for name in ("prompt_per_second", "predicted_per_second"))
-        numbers = [value if isinstance(value, (int, float)) and value > 0 else 0
-                   for value in (prompt, answer)]
-        return _speed(*numbers, "as the server measured") if any(numbers) else ""
+        """As the server measured it, else by mm's own clock; "" if the answer was too short for that."""
+        how = "as the server measured"
+        rates = [probe.at(self.timings, name) for name in ("prompt_per_second", "predicted_per_second")]
+        if not any(isinstance(rate, (int, float)) and rate > 0 for rate in rates):
+            how, usage = "by mm's clock", self.usage
+            rates = [_rate(usage.input, self.begun), _rate(usage.output, self.ended - self.begun)] if usage else []
+        parts = ["%s %.3g tokens/s" % (name, rate) for name, rate in zip(("prompt", "answer"), rates)
+                 if isinstance(rate, (int, float)) and rate > 0]
+        return "%s (%s)" % (", ".join(parts), how) if parts else ""
 
     # As the tap of a request.
 

@@ -46,26 +46,22 @@ _DATA = re.compile(r"data:[\w/+.;=,%-]{200,}")
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight-source)-([\w+#-]+)")
 
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
-_LISTS, _CODE = ("ul", "ol", "menu"), ("code", "kbd", "samp", "tt")
-# These stand for the whole page if they have more characters than that.
-_REGIONS, _REGION_LEAST = ("main", "article"), 200
-# The tags before and after which a line ends, and those where an empty line follows.
+_LISTS, _CODE, _REGIONS = ("ul", "ol", "menu"), ("code", "kbd", "samp", "tt"), ("main", "article")
+# A region stands for the whole page if it has more characters than this.
+_REGION_LEAST = 200
+# A line ends before and after these tags; an empty line follows these; and these stay out of the row of a table.
+_LINES = frozenset(
+    "br div body html figcaption caption summary option legend center tr td th li dt dd".split())
+_GAPS = frozenset(
+    "p section header footer nav aside figure details hr dl form fieldset address blockquote".split())
+_BLOCKS = frozenset(("table", "pre") + _REGIONS + _LISTS + tuple(_HEADINGS))
 _LINE, _GAP = 1, 2
-_BREAKS = dict.fromkeys(
-    "br div body html figcaption caption summary option legend center thead tbody tfoot tr td th li dt dd"
-    .split(), _LINE)
-_BREAKS.update(dict.fromkeys(
-    "p section header footer nav aside figure details hr dl form fieldset address".split(), _GAP))
-# Of these the ones that change what lines look like; in the cell of a table they begin a new line.
-_STRUCTURE = ("blockquote", "table", "pre") + _REGIONS + _LISTS + tuple(_HEADINGS)
-_BREAKS.update(dict.fromkeys(_STRUCTURE, _GAP))
 _CELL = " | "
 # How deep lists and quotations are drawn in one another.
 _DRAWN = 8
 _NOT_LINKED = re.compile(r"(?!https?:|mailto:|ftp:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 # The texts of links that only point at their own place.
 _SIGNS = ("¶", "#", "§", "🔗")
-_BLANKS = re.compile("[ \t\n\r\f\xa0]+")
 
 
 class _Enough(Exception):
@@ -149,208 +145,160 @@ class _Reader(HTMLParser):
     def __init__(self, url, look):
         super().__init__(convert_charrefs=True)
         self._base, self._look_around = url, look
-        self._size = 0                           # characters so far
-        self._lines = []
-        self._pieces = []                        # of the line under way
-        self._break = 0                          # what stands between it and the next text: 0, _LINE, _GAP
-        self._begin = self._opened = ""          # what the next line, and the next text, begins with
-        self._link, self._in_code = None, False  # the URL of the open link, "" within the page
-        self._pre, self._language = None, ""     # the pieces of preformatted text
-        self._lists = []                         # of each open one: None, or the number of its next item
-        self._quotes = 0                         # how many are open
-        self._tables = []                        # of each open one: how many lists are around it
-        # name -> [[first line, the line after the last one or None], …]
-        self._regions = {}
+        self._size = 0                       # characters so far
+        self._lines = []                     # (text, the regions that it is in)
+        self._pieces, self._break = [], 0    # of the line under way; what ends it: 0, _LINE, _GAP
+        self._begin = self._opened = ""      # what the next line, and the next text, begins with
+        self._link, self._code = None, None  # the URL of the open link, "" within the page; the tag of open code
+        self._pre, self._language = None, ""  # the pieces of preformatted text
+        self._lists = []                     # of each open one: None, or the number of its next item
+        self._open = dict.fromkeys(("table", "blockquote") + _REGIONS, 0)
 
-    # Overridden to look around, and for declarations, on which the Pythons differ and some raise.
-
-    def parse_starttag(self, i):
-        self._look()
-        return super().parse_starttag(i)
-
-    def parse_endtag(self, i):
-        self._look()
-        return super().parse_endtag(i)
-
-    def parse_html_declaration(self, i):
-        self._look()
-        return self.rawdata.find(">", i) + 1 or -1
-
-    parse_pi = parse_comment = parse_html_declaration
-
-    def _look(self):
+    def updatepos(self, i, j):
+        """html.parser calls this after each tag, to count lines, which nobody asks for."""
         self._look_around()
         if self._size > TEXT_LIMIT:
             raise _Enough(LONG)
+        return j
+
+    def parse_html_declaration(self, i):
+        return self.rawdata.find(">", i) + 1 or -1
+
+    parse_pi = parse_comment = parse_html_declaration  # the Pythons differ on them, and some raise
 
     def handle_data(self, data):
         self._size += len(data)
         if self._pre is not None:
             self._pre.append(data)
-        elif data.strip():
-            if self._link != "" or data.strip() not in _SIGNS:
-                self._new_line()
-                # stands outside of a link and of code
-                blank = " " if self._opened and data[0].isspace() else ""
-                self._pieces += [blank, self._opened, data.lstrip() if self._opened else data]
-                self._opened = ""
-        elif self._pieces and not self._break:
-            self._pieces.append(" ")
+        elif not data.strip():
+            if self._pieces and not self._break:
+                self._pieces.append(" ")
+        elif self._link != "" or data.strip() not in _SIGNS:
+            self._end_line()
+            if self._opened:  # a blank stands outside of a link and of code
+                data = " " * data[0].isspace() + self._opened + data.lstrip()
+            self._pieces.append(data)
+            self._opened = ""
 
     def handle_starttag(self, tag, attrs):
         attributes = dict(attrs)
-        is_cell = tag in ("td", "th") and bool(self._tables and self._pieces)
-        if not is_cell:
-            self._end_line(tag)
-        if self._pre is not None:
-            self._language = self._language or (_language(attributes) if tag == "code" else "")
-        elif is_cell:
-            self._close_spans()
-            self._break = 0
+        if tag in ("td", "th") and self._open["table"] and self._pieces:
+            self._close_code()
+            self._close_link()
             self._pieces.append(_CELL)
-            del self._lists[self._tables[-1]:]
+            self._break = 0
+        else:
+            self._break_line(tag)
+        if self._pre is not None:
+            self._language = self._language or _language(attributes)
         elif tag == "a":
             self._open_link((attributes.get("href") or "").strip())
-        elif tag in _CODE and not self._in_code:
-            self._in_code = True
+        elif tag in _CODE and not self._code:
+            self._code = tag
             self._opened += "`"
         elif tag == "img":
             self.handle_data(attributes.get("alt") or "")
         elif tag == "base":
             self._base = self._absolute(attributes.get("href") or "") or self._base
-        elif tag in _STRUCTURE:
-            self._open(tag, attributes)
-        elif tag in ("li", "dd"):
-            self._item(tag)
-        elif tag == "tr":
-            self._end_row()
+        elif tag == "li":
+            self._item()
+        elif tag in _BLOCKS or tag == "blockquote":
+            self._open_block(tag, attributes)
 
-    def _open(self, tag, attributes):
-        self._new_line()
+    def _open_block(self, tag, attributes):
+        self._end_line()
         self._begin += _HEADINGS.get(tag, "")
-        self._quotes += tag == "blockquote"
-        if tag == "table":
-            self._tables.append(len(self._lists))
+        if tag in self._open:
+            self._open[tag] += 1
         elif tag in _LISTS:
-            self._lists.append(_first_number(attributes.get("start")) if tag == "ol" else None)
+            self._lists.append(1 if tag == "ol" else None)
         elif tag == "pre":
             self._pre, self._language = [], _language(attributes)
-        elif tag in _REGIONS:
-            self._regions.setdefault(tag, []).append([len(self._lines), None])
 
-    def _item(self, tag):
-        self._new_line()
-        sign = ": " if tag == "dd" else "- "
-        if tag == "li" and self._lists and self._lists[-1] is not None:
-            sign = f"{self._lists[-1]}. "
-            self._lists[-1] += 1
-        if self._pieces:
+    def _item(self):
+        self._end_line()
+        number = self._lists[-1] if self._lists else None
+        sign = "- " if number is None else f"{number}. "
+        if self._pieces:  # in a row
             self._pieces.append(sign)
         else:
             self._begin = sign
+        if number is not None:
+            self._lists[-1] += 1
 
     def handle_endtag(self, tag):
         if tag == "pre":
             self._close_pre()
-        self._end_line(tag)
+        self._break_line(tag)
         if tag == "a":
             self._close_link()
         elif tag in _CODE:
             self._close_code()
-        elif tag == "tr":
-            self._end_row()
-        elif tag in _STRUCTURE and self._pre is None:
-            self._new_line()
-            if tag in _LISTS or tag in _HEADINGS:
+        elif (tag in _BLOCKS or tag in self._open) and self._pre is None:
+            self._end_line()
+            if tag in self._open:
+                self._open[tag] = max(0, self._open[tag] - 1)
+                self._lists = [] if tag == "table" else self._lists  # what a cell left open ends with it
+            elif tag in _LISTS:
+                self._lists[-1:], self._begin = [], ""
+                self._break_line(tag)
+            elif tag in _HEADINGS:
                 self._begin = ""
-            if tag in _LISTS and self._lists[self._tables[-1] if self._tables else 0:]:
-                self._lists.pop()
-                self._end_line(tag)
-            self._quotes = max(0, self._quotes - (tag == "blockquote"))
-            if tag == "table" and self._tables:
-                del self._lists[self._tables.pop():]
-            for region in [one for one in self._regions.get(tag, ()) if one[1] is None][-1:]:
-                region[1] = len(self._lines)
 
-    def _end_row(self):
-        self._new_line()
-        if self._tables:
-            del self._lists[self._tables[-1]:]
+    # Lines
 
-    def _end_line(self, tag):
-        """What follows the tag stands on another line. The first tags of a cell end none."""
-        how = _BREAKS.get(tag, 0)
-        if not how:
+    def _break_line(self, tag):
+        """What follows the tag stands on another line, unless the tag is the first in a cell."""
+        if tag not in _LINES and tag not in _GAPS and tag not in _BLOCKS:
             return
         if self._pre is not None:
             if self._pre and not self._pre[-1].endswith("\n"):
                 self._pre.append("\n")
             return
         if self._pieces[-1:] == [_CELL]:
-            if tag not in _STRUCTURE and tag != "tr":
+            if tag not in _BLOCKS and tag != "tr":
                 return
             self._pieces.pop()
-        if tag == "br" and self._break:
-            how = _GAP
-        self._break = max(self._break, _LINE if self._lists or self._tables and tag not in _STRUCTURE
-                          else how)
+        is_gap = tag in _BLOCKS or tag in _GAPS and not self._open["table"] or tag == "br" and self._break
+        self._break = max(self._break, _GAP if is_gap and not self._lists else _LINE)
+        if tag == "tr":
+            self._end_line()
 
-    def _new_line(self):
-        """Ends the line under way if that is due."""
+    def _end_line(self):
+        """Ends the line under way if that is due. A link or code whose text is still to come goes on."""
         if not self._break:
             return
-        if "[" not in self._opened:  # else its text is still to come
-            self._close_link()
-        if "`" not in self._opened:
+        if not self._opened:
             self._close_code()
-        text = _BLANKS.sub(" ", "".join(self._pieces)).strip()
+            self._close_link()
+        text = " ".join("".join(self._pieces).split())
         self._pieces = []
         if text:
             self._put(text)
-        if self._break == _GAP and self._lines and self._lines[-1]:
-            self._lines.append("")
+        if self._break == _GAP and self._lines and self._lines[-1][0]:
+            self._lines.append(("", self._regions()))
         self._break = 0
 
     def _put(self, text):
         """One finished line, with the signs of the lists and quotations around it."""
-        is_item = self._begin[-2:] in ("- ", ". ", ": ")
-        levels = self._lists[:_DRAWN][:-1 if is_item else None]
+        levels = self._lists[:_DRAWN][:-1 if self._begin[-2:] in ("- ", ". ") else None]
         indent = "".join("  " if number is None else "   " for number in levels)
-        line = ("> " * min(self._quotes, _DRAWN) + indent + self._begin + text).rstrip()
+        line = "> " * min(self._open["blockquote"], _DRAWN) + indent + self._begin + text
         self._begin = ""
-        self._lines.append(line)
+        self._lines.append((line.rstrip(), self._regions()))
         self._size += len(line) - len(text) + 1
+
+    def _regions(self):
+        return [tag for tag in _REGIONS if self._open[tag]]
+
+    # Links and code
 
     def _open_link(self, href):
         self._close_link()
         url = "" if href.startswith("#") else self._absolute(href)
-        if not self._in_code:
+        if not self._code:
             self._link = url
             self._opened += "[" if url else ""
-
-    def _close_link(self):
-        url, self._link = self._link, None
-        if url and "[" in self._opened:
-            self._opened = self._opened.replace("[", "")  # it had no text
-        elif url:
-            self._close_code()
-            self._append(f"]({url})")
-            self._size += len(url)
-
-    def _close_code(self):
-        if self._in_code and not self._opened.endswith("`"):
-            self._append("`")
-        self._opened = self._opened.replace("`", "")
-        self._in_code = False
-
-    def _append(self, sign):
-        """The sign follows the text, and the blank that the text ends with follows the sign."""
-        last = self._pieces.pop() if self._pieces else ""
-        self._pieces += [last.rstrip(), sign, " " if last[-1:].isspace() else ""]
-
-    def _close_spans(self):
-        self._close_code()
-        self._close_link()
 
     def _absolute(self, href):
         """The whole URL, None if there is none to be shown."""
@@ -360,6 +308,26 @@ class _Reader(HTMLParser):
             return "%20".join(urllib.parse.urljoin(self._base, href).split())
         except ValueError:
             return None
+
+    def _close_link(self):
+        url, self._link = self._link, None
+        if url:
+            self._close_code()
+            self._close("[", f"]({url})")
+
+    def _close_code(self):
+        if self._code:
+            self._code = None
+            self._close("`", "`")
+
+    def _close(self, begin, end):
+        """The sign follows the text, and the blank that the text ends with follows the sign."""
+        if begin in self._opened:
+            self._opened = self._opened.replace(begin, "")  # there was no text
+        elif self._pieces:
+            last = self._pieces.pop()
+            self._pieces += [last.rstrip() + end, " " * last[-1:].isspace()]
+            self._size += len(end)
 
     def _close_pre(self):
         text, self._pre = "".join(self._pre or ()).strip("\n"), None
@@ -372,22 +340,13 @@ class _Reader(HTMLParser):
         """The main region if there is enough in it, else the articles, else everything."""
         self._close_pre()
         self._break = _LINE
-        self._close_spans()
-        self._new_line()
-        for name in _REGIONS:
-            covered, lines = 0, []
-            for first, last in self._regions.get(name, ()):
-                end = len(self._lines) if last is None else last
-                lines += self._lines[max(first, covered):end]
-                covered = max(covered, end)
-            text = "\n".join(lines).strip("\n")
+        self._opened = ""
+        self._end_line()
+        for region in _REGIONS:
+            text = "\n".join(line for line, regions in self._lines if region in regions).strip("\n")
             if len(text) > _REGION_LEAST:
                 return text
-        return "\n".join(self._lines).strip("\n")
-
-
-def _first_number(start):
-    return int(start) if start and start.isdecimal() and len(start) < 9 else 1
+        return "\n".join(line for line, _ in self._lines).strip("\n")
 
 
 def _language(attributes):
