@@ -26,10 +26,10 @@ Row.__new__.__defaults__ = (False, "")
 
 MILLISECOND = 1e6  # in nanoseconds
 KIB = 1024
-FIRST_LIMIT, CANCEL_LIMIT, SIZE_LIMIT, REQUEST_LIMIT = 45, 10, 1536 * KIB, 8192
+FIRST_LIMIT, CANCEL_LIMIT, SIZE_LIMIT, REQUEST_LIMIT = 45, 10, 1536 * KIB, 5600
 LOAD_LIMIT, SAVE_LIMIT, STEP_LIMIT = 300, 30, 5
 CHAT_LIMIT = 60
-TWICE, MEMORY_WITH_SERVERS = 2.0, 3.0
+TWICE, MEMORY_WITH_SERVERS, START, TOOL_TURN, FLAT_OUT = 2.0, 3.0, 1.6, 1.7, 1.2
 PARSE_LIMIT, LINEAR_LIMIT, HELD_LIMIT = 2.5, 2.2, 0
 
 WORD = re.compile(r"w(\d{6}) ")
@@ -73,7 +73,7 @@ def start(bench: Bench):
             return (agent.initialize() - before) / MILLISECOND
 
     found = bench.in_turn(("echo", "relay", "mm"), measure)
-    yield Row("start -> initialize", median(found["echo"]), median(found["mm"]), "ms", TWICE, False,
+    yield Row("start -> initialize", median(found["echo"]), median(found["mm"]), "ms", START, False,
               "least %.1f / %.1f; relay %.1f" % (min(found["echo"]), min(found["mm"]), median(found["relay"])))
 
 
@@ -177,8 +177,30 @@ def flat(bench: Bench):
             return (lines[-1][0] - before) / MILLISECOND, sum(b'"agent_message_chunk"' in line for _, line in lines)
 
         found = bench.in_turn(("relay", "mm"), measure)
-    yield Row("%d chunks flat out" % count, median(wall for wall, _ in found["relay"]), median(wall for wall, _ in found["mm"]),
-              "ms", TWICE, False, "in %d / %d messages" % (found["relay"][-1][1], found["mm"][-1][1]))
+    walls = {name: median(wall for wall, _ in rounds) for name, rounds in found.items()}
+    yield Row("%d chunks flat out" % count, walls["relay"], walls["mm"], "ms", FLAT_OUT, False,
+              "in %d / %d messages" % (found["relay"][-1][1], found["mm"][-1][1]))
+
+
+def peak(bench: Bench):
+    """The most memory that a process has taken when its first answer has 20,000 chunks."""
+    def measure(name):
+        with bench.ready(name) as agent:
+            agent.prompt(agent.new_session(bench.cwd), "bench: stream 20000 0")
+            agent.finish()
+            return most_resident(agent.process.pid)
+
+    found = bench.in_turn(("relay", "mm"), measure, warm=False)
+    yield Row("peak memory over 20000 chunks", median(found["relay"]), median(found["mm"]), "MB", TWICE, False, "RSS")
+
+
+def most_resident(pid: int) -> float:
+    """The largest resident set size of the process so far, in MB; the present one where the system keeps no other."""
+    try:
+        with open("/proc/%d/status" % pid) as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:")) / 1024
+    except OSError:
+        return resident(pid)
 
 
 def cancel(bench: Bench):
@@ -231,7 +253,7 @@ def tool(bench: Bench):
     found = bench.in_turn(("relay", "mm"), measure)
     requests = sorted({count for _, count in found["mm"]})
     floor, mm = (median(took for took, _ in found[name]) for name in ("relay", "mm"))
-    yield Row("tool turn, the second", floor, mm, "ms", TWICE, False, "least %.1f / %.1f" % tuple(
+    yield Row("tool turn, the second", floor, mm, "ms", TOOL_TURN, False, "least %.1f / %.1f" % tuple(
         min(took for took, _ in found[name]) for name in ("relay", "mm")))
     yield Row("requests in it", sorted({count for _, count in found["relay"]})[-1], requests[-1], "", 2, True)
 
@@ -353,6 +375,6 @@ def measured_inside(bench: Bench, script: str, *arguments) -> list:
     return [float(number) for number in printed.split()]
 
 
-MEASURES = {"start": start, "chat": chat, "memory": memory, "first": first, "chunk": chunk, "flat": flat,
+MEASURES = {"start": start, "chat": chat, "memory": memory, "first": first, "chunk": chunk, "flat": flat, "peak": peak,
             "cancel": cancel, "tool": tool, "size": size,
             "request": request, "skills": skills, "servers": servers, "load": load, "step": step, "reading": reading}
