@@ -6,7 +6,7 @@ import os
 
 
 def load_tests(loader, tests, pattern):
-    """Called by the discovery in the place of its own walk through this folder: half of the tests run beside the others."""
+    """Called by the discovery in the place of its own walk through this folder: the tests run in other processes."""
     from tests.beside import PROJECT, beside
 
     folder = os.path.join(PROJECT, "tests")

@@ -1,16 +1,16 @@
-"""Most of the tests in processes of their own, beside the others: they wait for programs that they started.
+"""The suite in three processes, because most of a test is waiting for programs that it started.
 
-    beside(suite)                  the suite, with those of BESIDE replaced by tests that report what their process says
-    python3 -m tests.beside        one such process: test ids on stdin, one JSON line for each test that has ended on stdout
-
-Each test is reported under its own name, with its own failures; only its time is spent elsewhere.
+`python3 -m unittest` finds the tests (tests/__init__.py) and gets them back from beside() as reports. Behind them three
+processes (`python3 -m tests.beside`) take one module after the other, the one with the most tests first, and say of each test
+how it ended. A report waits until its test has ended, and fails or is skipped as the test did, under the same name. A single
+module, as in `python3 -m unittest tests.test_docs`, runs without all this.
 """
 
 from __future__ import annotations
 
+import collections
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -18,30 +18,26 @@ import unittest
 
 from tests import support
 
-# A process each; a test belongs to the first that its id begins with. Each takes about as long as what is left.
-BESIDE = tuple(map(re.compile, (
-    r"tests\.test_transcripts\.", r"tests\.(tools|skills|test_zipapp)\.", r"tests\.(fronts|peers|wire|engine)\.")))
-
+PROCESSES = 3
+DEADLINE = 600  # seconds for one test
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PASSED, SKIPPED, FAILED = "passed", "skipped", "failed"
-# Seconds for one test, and all that come before it in its process; then that is over, so that one that hangs is the
-# only one to be waited for.
-DEADLINE = 180
 
 
 def beside(suite: unittest.TestSuite) -> unittest.TestSuite:
-    """The same tests, process by process. The other processes are started here, each if there is anything for it."""
-    here, elsewhere = [], {pattern: [] for pattern in BESIDE}
+    """A report for each test of the suite. The processes are started here."""
+    here, modules = [], collections.defaultdict(list)
     for test in _tests(suite):
-        pattern = next((pattern for pattern in BESIDE if pattern.match(test.id())), None)
-        (elsewhere[pattern] if pattern else here).append(test)
-    if any(elsewhere.values()):
-        os.environ.setdefault("MM_PYZ", support.pyz())  # built once for all
-    # Their results are asked for at the end, when most are there.
-    for tests in filter(None, elsewhere.values()):
-        process = _OtherProcess([test.id() for test in tests])
-        here += [_Elsewhere(test.id(), process) for test in tests]
-    return unittest.TestSuite(here)
+        if type(test).__module__.startswith("unittest."):
+            here.append(test)  # a module that cannot be imported
+        else:
+            modules[type(test).__module__].append(test.id())
+    os.environ.setdefault("MM_PYZ", support.pyz())  # built once for all
+    outcomes = _Outcomes()
+    waiting = collections.deque(sorted(modules.values(), key=len, reverse=True))
+    for _ in range(min(PROCESSES, len(waiting))):
+        threading.Thread(target=_work_off, args=(waiting, outcomes), daemon=True).start()
+    return unittest.TestSuite(here + [_Report(each, outcomes) for ids in modules.values() for each in ids])
 
 
 def _tests(suite):
@@ -52,46 +48,29 @@ def _tests(suite):
             yield each
 
 
-class _OtherProcess:
-    """Runs tests by their ids and keeps what became of them."""
+class _Outcomes:
+    """How each test ended: (PASSED, SKIPPED or FAILED, the text that goes with it)."""
 
-    def __init__(self, ids: list):
-        self._outcomes = {}
-        self._news = threading.Condition()
-        self._ended = False
-        self._process = subprocess.Popen([sys.executable, "-m", "tests.beside"], cwd=PROJECT, stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE, text=True, encoding="utf-8")
-        self._process.stdin.write("\n".join(ids))
-        self._process.stdin.close()
-        threading.Thread(target=self._read, daemon=True).start()
+    def __init__(self):
+        self._known, self._news = {}, threading.Condition()
 
-    def outcome(self, test_id: str):
-        """(PASSED, SKIPPED or FAILED, the text that goes with it), waiting for it if need be."""
+    def add(self, test_id: str, outcome: str, text: str) -> None:
         with self._news:
-            if not self._news.wait_for(lambda: test_id in self._outcomes or self._ended, DEADLINE):
-                self._process.kill()
-                self._ended = True
-            return self._outcomes.get(test_id) or (FAILED, "the other process never told of this test")
-
-    def _read(self) -> None:
-        for line in self._process.stdout:
-            test_id, outcome, text = json.loads(line)
-            with self._news:
-                self._outcomes[test_id] = outcome, text
-                self._news.notify_all()
-        self._process.stdout.close()
-        self._process.wait()
-        with self._news:
-            self._ended = True
+            self._known.setdefault(test_id, (outcome, text))
             self._news.notify_all()
 
+    def of(self, test_id: str) -> tuple:
+        with self._news:
+            self._news.wait_for(lambda: test_id in self._known)
+            return self._known[test_id]
 
-class _Elsewhere(unittest.TestCase):
-    """Reports a test of another process."""
 
-    def __init__(self, test_id: str, process: _OtherProcess):
+class _Report(unittest.TestCase):
+    """A test that runs in another process."""
+
+    def __init__(self, test_id: str, outcomes: _Outcomes):
         super().__init__()
-        self._id, self._other = test_id, process
+        self._id, self._outcomes = test_id, outcomes
 
     def id(self) -> str:
         return self._id
@@ -100,11 +79,43 @@ class _Elsewhere(unittest.TestCase):
         return self._id
 
     def runTest(self) -> None:
-        outcome, text = self._other.outcome(self._id)
+        outcome, text = self._outcomes.of(self._id)
         if outcome == SKIPPED:
             self.skipTest(text)
         if outcome == FAILED:
             self.fail("in its process:\n" + text)
+
+
+def _work_off(waiting, outcomes: _Outcomes) -> None:
+    """Has modules run until there are none; a process that ends in the middle is replaced."""
+    while waiting:
+        process = subprocess.Popen([sys.executable, "-m", "tests.beside"], cwd=PROJECT, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True, encoding="utf-8")
+        with process:
+            while waiting and process.poll() is None:
+                try:
+                    ids = waiting.popleft()
+                except IndexError:
+                    return  # another thread was quicker
+                process.stdin.write(json.dumps(ids) + "\n")
+                process.stdin.flush()
+                _listen(process, outcomes)
+                for each in ids:
+                    outcomes.add(each, FAILED, "its process never told how it ended")
+
+
+def _listen(process, outcomes: _Outcomes) -> None:
+    """Takes what the process says of one module."""
+    while True:
+        too_long = threading.Timer(DEADLINE, process.kill)
+        too_long.daemon = True
+        too_long.start()
+        line = process.stdout.readline()
+        too_long.cancel()
+        told = json.loads(line) if line else None
+        if told is None:
+            return
+        outcomes.add(*told)
 
 
 class _Telling(unittest.TestResult):
@@ -116,21 +127,32 @@ class _Telling(unittest.TestResult):
 
     def stopTest(self, test) -> None:
         super().stopTest(test)
-        # A subtest is named like its test, with what tells it apart behind a blank.
-        problems = [text for failed, text in self.failures + self.errors if (failed.id() + " ").startswith(test.id() + " ")]
+        # A subtest is named like its test, with what tells it apart after a blank.
+        problems = [text for failed, text in self.failures + self.errors
+                    if (failed.id() + " ").startswith(test.id() + " ")]
         skipped = [reason for each, reason in self.skipped if each is test]
         outcome = FAILED if problems else SKIPPED if skipped else PASSED
-        self._out.write(json.dumps([test.id(), outcome, "\n".join(problems or skipped)]) + "\n")
+        self.tell([test.id(), outcome, "\n".join(problems or skipped)])
+
+    def tell(self, what) -> None:
+        self._out.write(json.dumps(what) + "\n")
         self._out.flush()
 
 
 def main() -> None:
-    """The other process. Its own stdout is kept from whatever the tests print."""
+    """One of the processes: a list of test ids on each line of stdin. Its stdout is kept from what the tests print."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    ids = sys.stdin.read().split("\n")
+    lines = os.fdopen(os.dup(0), encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    unittest.defaultTestLoader.loadTestsFromNames(ids).run(_Telling(out))
+    for line in lines:
+        result = _Telling(out)
+        ids = json.loads(line)
+        unittest.defaultTestLoader.loadTestsFromNames(ids).run(result)
+        told = "\n".join(text for _, text in result.errors)
+        for each in ids if told else ():  # what failed before its first test; the others have been told
+            result.tell([each, FAILED, told])
+        result.tell(None)
 
 
 if __name__ == "__main__":

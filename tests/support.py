@@ -22,9 +22,8 @@ from collections import namedtuple
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# What $MM_TESTS asks for: "all"; or, where it is unset, all but the repetitions that take long (SHORT); or "short": of the
-# transcripts a third, too (SHORTEST). `.ci/run` says which.
-SHORT, SHORTEST = os.environ.get("MM_TESTS") != "all", os.environ.get("MM_TESTS") == "short"
+# Without MM_TESTS=all the repetitions that take long are fewer.
+SHORT = os.environ.get("MM_TESTS") != "all"
 
 # Seconds after which a wait has failed. Nothing takes this long; a busy machine may take a part of it.
 DEADLINE = 20

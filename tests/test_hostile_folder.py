@@ -101,7 +101,7 @@ class AHostileFolder(unittest.TestCase):
     def test_a_session_file_breaks_no_turn(self):
         os.makedirs(os.path.join(self.folder, ".mm", "sessions"))
         self.put("settings.json", json.dumps({"sessions": {"enabled": True}}))
-        files = [text for position, text in enumerate(self.session_files()) if not support.SHORTEST
+        files = [text for position, text in enumerate(self.session_files()) if not support.SHORT
                  or position % 3 == 0]
         with support.Client("--config", os.path.join(self.root, "settings.json"), cwd=self.folder,
                             env=support.environment(MM_URL=self.server.url, MM_MODEL="m")) as editor:

@@ -17,8 +17,6 @@ from tests import support
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "transcripts")
 FILES = sorted(name for name in os.listdir(FOLDER) if name.endswith(".txt"))
-if support.SHORTEST:
-    FILES = FILES[::3]
 AT_ONCE = 4
 
 

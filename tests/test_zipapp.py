@@ -63,7 +63,6 @@ def digest(path: str) -> str:
         return hashlib.sha256(file.read()).hexdigest()
 
 
-@unittest.skipIf(support.SHORTEST, "how it is built does not depend on the Python that runs the tests")
 class Building(unittest.TestCase):
     def test_without_an_argument_writes_mm_pyz_to_the_current_folder(self):
         here = support.scratch_folder()

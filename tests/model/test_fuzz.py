@@ -31,7 +31,7 @@ from tests.model import streams
 from tests.model.test_text_calls import CALLS, PROSE, THOUGHTS, TOOLS, delta
 
 SEED, OVER_HTTP = 4, 100
-VARIANTS, TEXTS = (1_000, 100) if support.SHORTEST else (4_000, 300) if support.SHORT else (20_000, 1_500)
+VARIANTS, TEXTS = (2_000, 200) if support.SHORT else (20_000, 1_500)
 SLOWEST = 1.0  # seconds of CPU for one variant; a thousand times what one takes
 
 NAMES = {tool["function"]["name"] for tool in streams.TOOLS}
