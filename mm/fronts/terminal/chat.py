@@ -45,7 +45,7 @@ def chat(config, demo: bool, folder: str, color: str, question: str = "", go_on:
 
 
 class Chat:
-    """One user at one terminal. `session` is replaced by /load."""
+    """One user at one terminal. `session` is replaced by /load; `listed` is what /sessions showed last."""
 
     def __init__(self, process, screen: Screen, session):
         self.process, self.screen, self.session = process, screen, session
@@ -53,6 +53,7 @@ class Chat:
         self._desk = Desk(interrupts, self._interrupted)
         self._keyboard = Keyboard(screen, interrupts, History(), self._completions)
         self._cancel = Cancel()
+        self.listed = []
 
     def hold(self, question: str, demo: bool) -> int:
         """The whole chat; returns the exit code."""

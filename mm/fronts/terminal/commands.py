@@ -148,7 +148,7 @@ def _kept(process, folder: str) -> list:
 
 
 def _sessions(chat, _rest: str) -> None:
-    kept = _kept(chat.process, chat.session.cwd)
+    kept = chat.listed = _kept(chat.process, chat.session.cwd)
     if not kept:
         raise UserError(NONE_KEPT if chat.process.config.sessions_enabled else NOT_KEPT)
     for number, each in enumerate(kept, 1):
@@ -157,7 +157,7 @@ def _sessions(chat, _rest: str) -> None:
 
 
 def _load(chat, rest: str) -> None:
-    kept = _kept(chat.process, chat.session.cwd)
+    kept = chat.listed or _kept(chat.process, chat.session.cwd)
     if not chat.process.config.sessions_enabled:
         raise UserError(NOT_KEPT)
     if not (rest.isdecimal() and 0 < int(rest) <= len(kept)):
