@@ -104,9 +104,7 @@ def split(messages: list, keep_turns: int):
 
 
 def split_long_turn(messages: list, keep_groups: int):
-    """Step C: the Cut that keeps the last turn's question and its last groups; None if the turn has no
-    more.
-    """
+    """Step C: the Cut that keeps the last question and the last groups; None if there are no more."""
     starts = turn_starts(messages)
     if not starts:
         return None
@@ -161,9 +159,7 @@ def transcript_request(messages: list, text: str, limit: int) -> list:
 
 
 def _first_that_fits(entries: list, room: float) -> int:
-    """Where to begin so that the entries from there on need at most `room` tokens; at a question if
-    possible.
-    """
+    """Where to begin so that the rest needs at most `room` tokens; at a question if possible."""
     first = len(entries)
     for entry in reversed(entries):
         room -= estimate.tokens(entry) + 1
@@ -194,9 +190,7 @@ def cleaned(text: str) -> str:
 
 
 def summary_message(text: str, summarised: list, plan: str = "") -> dict:
-    """The message that stands for `summarised`: the model's summary, and what mm knows itself; `plan` is the
-    plan's text.
-    """
+    """The message for `summarised`: the model's summary, what mm knows itself, the text of the plan."""
     known = facts(summarised)
     lines = [FACTS[kind] % ", ".join(map(folded, names)) for kind,
              names in known.items()] + ([PLAN % plan] if plan else [])
@@ -206,9 +200,7 @@ def summary_message(text: str, summarised: list, plan: str = "") -> dict:
 
 
 def facts(messages: list) -> dict:
-    """{kind: names, the newest last} of what was done, without kinds that have none; what earlier summaries
-    knew, too.
-    """
+    """{kind: names, the newest last} of what was done, with those of earlier summaries."""
     found = {kind: {} for kind in FACTS}  # dicts as ordered sets
     calls = {}
     for message in messages:

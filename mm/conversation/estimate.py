@@ -66,23 +66,18 @@ class Meter:
         self.ratio = 1.0
         self.measure = None
         self._prompt = of_prompt(system, wire_tools)
-        # how many messages _sum holds, and the last of them
-        self._counted, self._last, self._sum = 0, None, 0.0
-        # the same for what `measure` holds
-        self._measured, self._measured_last, self._measured_sum = 0, None, 0.0
+        self._counted, self._last, self._sum = 0, None, 0.0  # how many messages _sum holds, and the last of them
+        self._measured = 0.0  # the sum that belongs to `measure`
 
     def report(self, messages: list, input_tokens, output_tokens) -> None:
-        """Takes the server's counts for the request whose answer is now the last message; None if it gave
-        none.
-        """
+        """Takes the server's counts (or None) for the request whose answer is now the last message."""
         if not input_tokens:
             return
         total = self._of(messages)
         asked = total - (of_message(messages[-1]) if messages and messages[-1]["role"] == "assistant" else 0)
         self._calibrate(input_tokens, asked)
         self.measure = input_tokens + (output_tokens or 0)
-        self._measured, self._measured_sum = len(messages), total
-        self._measured_last = messages[-1] if messages else None
+        self._measured = total
 
     def refused(self, messages: list, input_tokens: int) -> None:
         """Takes a server's refusal: the request with these messages has at least this many tokens."""
@@ -95,13 +90,11 @@ class Meter:
         self._counted, self._last, self._sum = 0, None, 0.0
 
     def used(self, messages: list) -> int:
-        """Tokens of the next request: the last report plus the estimate of what came after, or the estimate
-        alone.
-        """
+        """Tokens of the next request: the last report and an estimate of the rest, or that alone."""
         total = self._of(messages)
-        if self.measure is None or not _begins(messages, self._measured, self._measured_last):
+        if self.measure is None:
             return round(self.ratio * (self._prompt + total))
-        later = self.ratio * (total - self._measured_sum)
+        later = self.ratio * (total - self._measured)
         return round(max(self.measure + later, LOWEST_RATIO * (self._prompt + total)))
 
     def estimate(self, messages: list) -> int:
@@ -120,15 +113,9 @@ class Meter:
         self.ratio = min(max(actual / (self._prompt + messages_tokens), LOWEST_RATIO), HIGHEST_RATIO)
 
     def _of(self, messages: list) -> float:
-        if not _begins(messages, self._counted, self._last):
+        known = self._counted <= len(messages) and (not self._counted or messages[self._counted - 1] is self._last)
+        if not known:
             self._counted, self._sum = 0, 0.0
         self._sum += of_messages(messages[self._counted:])
         self._counted, self._last = len(messages), messages[-1] if messages else None
         return self._sum
-
-
-def _begins(messages: list, count: int, last) -> bool:
-    """Whether the first `count` messages are those that were counted. It is enough to compare the last of
-    them.
-    """
-    return count == 0 or (len(messages) >= count and messages[count - 1] is last)

@@ -42,9 +42,7 @@ def nothing_said(reasoning: str = "", field: str = "") -> dict:
 
 
 def assistant_message(text: str, reasoning: str = "", calls: list = (), field: str = "") -> dict:
-    """`calls`: [{"ref", "name", "arguments"}]. `field`: where the server sent the reasoning, "" if it has no
-    field.
-    """
+    """`calls`: [{"ref", "name", "arguments"}]. `field`: where the server sent the reasoning, or ""."""
     message = {"role": "assistant", "content": text}
     if reasoning:
         message["reasoning"] = reasoning

@@ -136,9 +136,7 @@ class Compactor:
             return Outcome(FAILED % problem)
 
     def _chosen(self, cleared: list, aim: float, window: int):
-        """The Cut that keeps most of those that fit, else the one that keeps least. What it keeps is from
-        `cleared`.
-        """
+        """The Cut that keeps most and fits, else the one that keeps least, made of `cleared`."""
         keep = self._process.config.context_keep_last_turns
         allowed = min(2 * compaction.SUMMARY_WORDS, compaction.LARGEST_SUMMARY * window)
         chosen = None

@@ -45,9 +45,7 @@ class Gate:
 
 
 def rejection(name: str, rejections_in_a_row: int, answer=REJECT) -> str:
-    """What the model reads instead of a result; the same for `reject` and `never`, so that it cannot
-    argue.
-    """
+    """What the model reads instead of a result; `reject` and `never` look the same to it."""
     if answer == UNASKED:
         return NOBODY_ASKED
     text = "[%s rejected by the user]" % ("command" if name == "bash" else name)

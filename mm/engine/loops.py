@@ -64,9 +64,7 @@ class CallLoops:
         return None
 
     def after(self, name: str, arguments, output: str, seconds: float) -> str | None:
-        """Takes a call that gave `output` after `seconds`; returns the nudge to add to its result, or
-        None.
-        """
+        """Takes a call that gave `output` after `seconds`; returns the nudge for its result, or None."""
         asked = _asked(name, arguments)
         signature = asked, hash(_NOTE.sub(_without_passing, output))
         self._calls.append(_Call(asked, signature, WAIT_COUNTS if seconds >= WAIT else 1, 1))
@@ -116,9 +114,7 @@ _FENCE_READ = 200  # characters of a line
 
 
 class TextLoops:
-    """One streamed text. `prose`: an answer, in which code blocks, table rows and rules may repeat; else
-    reasoning.
-    """
+    """One streamed text. `prose`: an answer, which may repeat code, table rows and rules; else reasoning."""
 
     def __init__(self, prose: bool):
         self._prose = prose
@@ -128,9 +124,7 @@ class TextLoops:
         self._fence = ""  # the fence that is open
 
     def feed(self, piece: str) -> int | None:
-        """None, or how many characters to drop from the end of all that was fed: one block of the repetition
-        stays.
-        """
+        """None, or how many characters to drop from the end of all that was fed; one block stays."""
         self._pieces.append(piece)
         self._size += len(piece)
         if self._size < CHECK_EVERY:
@@ -187,9 +181,7 @@ class TextLoops:
 
 
 def block_length(text: str) -> int:
-    """The length of the shortest block that the end of `text` repeats; 0 if there is none, or only blanks
-    repeat.
-    """
+    """The length of the shortest block that the end of `text` repeats; 0 if none, or blanks alone."""
     if not text[-LEAST_REPETITION:].strip():
         return 0
     for length in range(1, LONGEST_BLOCK + 1):

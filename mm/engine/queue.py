@@ -6,8 +6,8 @@ turn's own thread waits for it and gives it back.
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections import deque
 
 from mm.cancel import Cancel
 
@@ -16,26 +16,15 @@ class TurnQueue:
     """The line of a process."""
 
     def __init__(self):
-        self._lock = threading.Lock()
-        self._line = deque()
+        self.lock = threading.Lock()
+        self.line = []
 
     def ticket(self) -> Ticket:
         """The next place in the line."""
-        ticket = Ticket(self)
-        with self._lock:
-            self._line.append(ticket)
-            self._call_next()
-        return ticket
-
-    def _leave(self, ticket: Ticket) -> None:
-        with self._lock:
-            if ticket in self._line:
-                self._line.remove(ticket)
-            self._call_next()
-
-    def _call_next(self) -> None:
-        if self._line:
-            self._line[0].called.set()
+        with self.lock:
+            self.line.append(Ticket(self))
+            self.line[0].called.set()
+            return self.line[-1]
 
 
 class Ticket:
@@ -45,20 +34,18 @@ class Ticket:
         self._queue = queue
         self.called = threading.Event()
 
-    def turn(self, cancel: Cancel) -> Ticket:
-        """Waits until it is this ticket's turn. Raises Cancelled; the place is given up then."""
+    @contextlib.contextmanager
+    def turn(self, cancel: Cancel):
+        """Waits until it is this ticket's turn, and gives the place up at the end. Raises Cancelled."""
         try:
             cancel.wait(self.called)
-        except BaseException:
+            yield
+        finally:
             self.leave()
-            raise
-        return self
 
     def leave(self) -> None:
-        self._queue._leave(self)
-
-    def __enter__(self) -> Ticket:
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.leave()
+        with self._queue.lock:
+            if self in self._queue.line:
+                self._queue.line.remove(self)
+            if self._queue.line:
+                self._queue.line[0].called.set()

@@ -100,9 +100,7 @@ class Session:
         return self.seen.plan.saved() if self.seen.plan else None
 
     def end(self) -> None:
-        """Runs the sessionEnd hooks, if the session ever began, and ends its programs; takes two seconds at
-        most.
-        """
+        """Runs the sessionEnd hooks and ends the programs; takes two seconds at most."""
         if self.prepared:
             self.prepared.hooks.run("sessionEnd", Cancel())
         self.seen.close()
@@ -138,16 +136,12 @@ class Session:
             self._tools_may_differ = True
 
     def keep_copy(self, new_id: str, model: str):
-        """Keeps what was said so far under another id; returns the id, None if sessions are not kept. Raises
-        OSError.
-        """
+        """Keeps a copy under another id; returns the id, None if sessions are not kept. Raises OSError."""
         return self.store.copy_as(new_id, self.messages, self.usage, self._titled(), model,
                                   self._plan_to_save()) if self.store else None
 
     def save(self, model: str, cancel=None) -> None:
-        """Writes the session file. A failure is logged once, and the next save tries again. `cancel`: the
-        turn's.
-        """
+        """Writes the session file. A failure is logged once, and the next save tries again."""
         if not self.store:
             return
         try:

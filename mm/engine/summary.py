@@ -78,9 +78,7 @@ def _answer(process, session, front, cancel, messages: list, tools: list) -> str
 
 
 class _Summary:
-    """A summary as it streams in. One that will not do is given up at once: some models never come to an
-    end.
-    """
+    """A summary as it streams in. One that will not do is given up at once."""
 
     def __init__(self, process, ratio: float):
         self._most_thought, self._window = process.config.model_max_reasoning, process.model.window.size

@@ -150,9 +150,7 @@ PLAN = Tool(
 
 
 def ask_user(can_ask: bool) -> Tool:
-    """`can_ask`: whether there is a user who can be asked; else the tool is there only to say so to a model
-    that calls it.
-    """
+    """Without a user who can be asked, it is only there to say so to a model that calls it."""
     return Tool(
         "ask_user",
         "Ask the user what only they can decide, 1 to 4 questions at once. Never for what you can find out, "

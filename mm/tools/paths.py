@@ -21,9 +21,7 @@ MOST_FOLDERS = 500
 
 
 def resolve(folder: str, tool_name: str, path: str) -> Place:
-    """The Place of `path`: relative to the session's `folder`, `~` or absolute. Raises ToolError in the
-    tool's name.
-    """
+    """The Place of `path`, which may be relative to `folder`, `~` or absolute. Raises ToolError."""
     if not path.strip():
         raise ToolError(f"[{tool_name}: the path is empty]")
     if "\0" in path:

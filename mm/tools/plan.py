@@ -99,9 +99,7 @@ class Plan:
 
 
 def restored(saved):
-    """The Plan in a session file, None if there is none that can be read: the file may come with a hostile
-    repository.
-    """
+    """The Plan in a session file, which may be hostile; None if there is none that can be read."""
     steps = saved.get("steps") if isinstance(saved, dict) else None
     if not isinstance(steps, list) or not 0 < len(steps) <= MOST_ADDED or not all(map(_is_step, steps)):
         return None

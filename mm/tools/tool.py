@@ -61,9 +61,7 @@ class Result(namedtuple("Result", "output status diff prose", defaults=(COMPLETE
 
 
 class ToolError(Exception):
-    """The call has failed; the message is the sentence for the model, in square brackets, which says what to
-    do.
-    """
+    """The call has failed; the message, in square brackets, says to the model what to do."""
 
 
 class BadArguments(ToolError):

@@ -69,10 +69,6 @@ class AMeter(unittest.TestCase):
             self.meter.report(self.messages, given, 5)
             self.assertIsNone(self.meter.measure)
 
-    def test_a_report_says_nothing_about_other_messages(self):
-        self.meter.report(self.messages, 1500, 0)
-        self.assertEqual(self.meter.used([user_message("x")]), self.meter.estimate([user_message("x")]))
-
     def test_messages_that_were_replaced_are_counted_anew(self):
         self.meter.report(self.messages, 1500, 0)
         # the list is as long as before and ends with the same message

@@ -34,8 +34,8 @@ class Line(unittest.TestCase):
         with first.turn(Cancel()):
             cancel = Cancel()
             cancel.cancel()
-            with self.assertRaises(Cancelled):
-                second.turn(cancel)
+            with self.assertRaises(Cancelled), second.turn(cancel):
+                self.fail("it is not its turn")
             self.assertFalse(third.called.is_set())
         with third.turn(Cancel()):
             pass

@@ -88,7 +88,7 @@ class OpenSession:
         if "mm.fronts.acp.prompting" in sys.modules:
             return
         try:
-            from mm.engine import instructions, prepared, prompt  # noqa: F401 (imported only to be loaded)
+            from mm.engine import prepared  # noqa: F401 (imported only to be loaded)
             from mm.fronts.acp import prompting  # noqa: F401
             from mm.tools import registry, usable_servers  # noqa: F401
 
