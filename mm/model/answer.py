@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 from mm.events import Text, Thought
-from mm.model import refusal
+from mm.model import call_arguments, refusal
 from mm.model.fields import REASONING_FIELDS
 from mm.model.text_calls.openers import CALLS, HARMONY
 from mm.model.text_calls.held import Misread
@@ -226,7 +226,7 @@ class _Slot:
         self.ident = self.name = ""
         self._pieces = []
         self._object = None
-        self._scanned, self._brackets = 0, None
+        self._scanned, self._brackets = 0, call_arguments.Brackets()
 
     def take(self, ident: str, function: dict) -> int:
         """Names and ids count once: some servers repeat them in every piece. Returns how many characters were
@@ -247,10 +247,8 @@ class _Slot:
         return 0
 
     def call(self) -> ToolCall:
-        from mm.model.text_calls.scanner import clean_name
-
-        return ToolCall(clean_name(self.name), self._object if self._object is not None
-                        else joined("".join(self._pieces)))
+        arguments = joined("".join(self._pieces)) if self._object is None else self._object
+        return ToolCall(call_arguments.clean_name(self.name), arguments)
 
     def is_followed_by(self, ident: str, function: dict) -> bool:
         """Whether a piece with this id and content begins the next call, though it came in this one's place.
@@ -270,16 +268,10 @@ class _Slot:
     def _is_complete(self) -> bool:
         """Whether the arguments are a whole JSON value. Looks at each character once, however often it is
         asked."""
-        if self._object is not None:
-            return True
-        if self._brackets is None:
-            from mm.model.text_calls.scanner import Brackets
-
-            self._brackets = Brackets()
         while self._scanned < len(self._pieces) and not (self._brackets.done or self._brackets.wrong):
             self._brackets.feed(self._pieces[self._scanned])
             self._scanned += 1
-        return self._brackets.done
+        return self._object is not None or self._brackets.done
 
 
 def _parts(content: list):

@@ -25,6 +25,9 @@ Reading = namedtuple("Reading", "value problem text", defaults=("{}",))
 _BEFORE = re.compile(r"(?:\s|\ufeff|<\|constrain\|>|<\|message\|>|```\w*|json(?=[\s{<]))*")
 # Where another object begins: also one that is cut after its bracket.
 _OBJECT = re.compile(r"\{\s*(?:[\"'}]|\Z)")
+# What decides where a JSON value ends: brackets and quotes, escapes with what they escape, and what it cannot
+# hold.
+_SIGNS = re.compile(r'\\(?:.|\Z)|["{}\[\]<]', re.DOTALL)
 # Only a sentence or a marker may follow; an object that was broken by a quote goes on with one of these.
 _REST_OF_OBJECT = re.compile(r"\s*[\"',:\]]")
 # The end of a fence, and a bracket too many: that of the object around the arguments.
@@ -114,3 +117,45 @@ def _place(text: str, at: int) -> str:
 
 # Not strict: line ends and tabs within strings may be bare.
 _DECODER = json_text.decoder(strict=False)
+
+
+def clean_name(name: str) -> str:
+    """A tool's name without what leaks of a model's own markup: `functions.bash<|channel|>commentary` is
+    bash.
+    """
+    name = name.partition("<|")[0].strip()
+    return name[len("functions."):] if name.startswith("functions.") else name
+
+
+class Brackets:
+    """Finds the end of a JSON value that streams in. `done`: it was found; `wrong`: the text cannot be
+    JSON.
+    """
+
+    def __init__(self):
+        self.done = self.wrong = self._in_string = self._escaped = False
+        self._depth = 0
+
+    def feed(self, text: str, at: int = 0):
+        """The index after the value's end, or of what is wrong; None if `text[at:]` has neither."""
+        if self._escaped and at < len(text):
+            self._escaped = False
+            at += 1
+        for found in _SIGNS.finditer(text, at):
+            sign = found.group()
+            if self._in_string:
+                self._escaped = sign == "\\"  # at the end of the text; what it escapes comes next
+                self._in_string = sign != '"'
+            elif sign == '"':
+                self._in_string = True
+            elif sign in ("{", "["):
+                self._depth += 1
+            elif sign in ("}", "]") and self._depth:
+                self._depth -= 1
+            else:
+                self.wrong = True
+                return found.start()
+            if sign in ('"', "}", "]") and not self._in_string and not self._depth:
+                self.done = True
+                return found.end()
+        return None

@@ -376,7 +376,7 @@ class Formats(unittest.TestCase):
                 "answer.end(); print(*sorted(name for name in sys.modules if name.startswith('mm.model.')))")
         done = subprocess.run([sys.executable, "-c", code], cwd=support.PROJECT, stdout=subprocess.PIPE,
                               check=True)
-        self.assertEqual(b"mm.model.answer mm.model.fields mm.model.refusal mm.model.text_calls "
+        self.assertEqual(b"mm.model.answer mm.model.call_arguments mm.model.fields mm.model.refusal mm.model.text_calls "
                          b"mm.model.text_calls.held "
                          b"mm.model.text_calls.lines mm.model.text_calls.openers mm.model.text_calls.reader",
                          done.stdout.strip())

@@ -14,8 +14,7 @@
     Gemma          <|tool_call>call:NAME{k:<|"|>v<|"|>}<tool_call|>, or Python in a fence named tool_code
     LM Studio      [TOOL_REQUEST]{…}[END_TOOL_REQUEST]
 
-Each is a generator as mm.model.text_calls.scanner describes them. It begins after its opener and returns
-[(name, arguments)].
+Each is a function that reads a Source after its opener and returns [(name, arguments)].
 """
 
 from __future__ import annotations
@@ -25,17 +24,16 @@ import re
 
 from mm.events import Text, Thought
 from mm.model.text_calls import headless
-from mm.model.text_calls.scanner import (Disproved, Source, before, calls_in, decoded, is_next, json_value,
-                                         name, needed, one_of, raw_value,
-                             space, until)
 from mm.model.text_calls.openers import DEEPSEEK, DSML, HEADERS, RECIPIENTS, deepseek, dsml
+from mm.model.text_calls.scanner import Disproved, Source, calls_in, decoded
+
 
 def _any(*literals: str):
     return re.compile("|".join(map(re.escape, literals)))
 
 
 _CALL_BEGIN, _CALL_END = deepseek("tool_call_begin"), deepseek("tool_call_end")
-_SEP = _any(*deepseek("tool_sep"))
+_SEPARATOR = _any(*deepseek("tool_sep"))
 _INVOKE, _INVOKE_END = dsml('invoke name="'), dsml("invoke>", "/")
 _PARAMETER, _PARAMETER_END = dsml('parameter name="'), _any(*dsml("parameter>", "/"))
 
@@ -58,7 +56,7 @@ _BARE_KEYS = ("name", "type", "function", "arguments", "parameters", "id")
 _BARE_BEGINNING = re.compile(r'\s*(?:\[\s*)?(?:\{\s*(?:"(\w*)("?))?)?')
 _BARE_INFO = ("json", "tool_call", "tool_calls", "")
 
-_GEMMA_MARKS, _GEMMA_STRING, _GEMMA_LONGEST = _any('<|"|>', "<tool_call|>"), '<|"|>', 12
+_GEMMA_MARKS, _GEMMA_STRING = _any('<|"|>', "<tool_call|>"), '<|"|>'
 _GEMMA_KEY = re.compile(r'"(?:[^"\\]|\\.)*"|([A-Za-z_][\w\-]*)(\s*:)?')
 
 _MESSAGE, _HEADER_LENGTH = _any("<|message|>"), 200
@@ -72,126 +70,118 @@ _PYTHON_WORDS = {"true": True, "false": False, "null": None}
 
 
 def read(source: Source, opener: str):
-    """What follows an opener: a list of calls, with all that closes them, or the kind of text that a header
-    announces.
+    """What follows an opener: a list of calls with all that closes them, the kind of text that a header
+    announces (Text or Thought), or headless.Messages.
 
     `opener` is a key of FORMATS, taken already, or "" if the text itself may be a call in JSON.
     """
-    found = yield from FORMATS[opener](source, opener)
-    closed = isinstance(found, list) or isinstance(found, headless.Messages) and found.calls is not None
+    found = FORMATS[opener](source, opener)
+    closed = found if isinstance(found, list) else getattr(found, "calls", None)
     while closed:
-        yield from space(source)
-        closed = yield from one_of(source, _CLOSERS)
+        source.space()
+        closed = source.take(*_CLOSERS)
     if not opener and source.at < len(source.text):
         raise Disproved  # only the whole answer counts
     return found
 
 
-def _objects(source: Source, separators: tuple = (), only: bool = False):
+def _objects(source: Source, *separators: str, only: bool = False) -> list:
     """A JSON call or list of calls, or several, one after the other."""
-    calls, more = [], (yield from is_next(source, "{["))
-    if not more:
-        raise Disproved
+    source.space()
+    calls, more = [], source.comes("{[") or source.fail()
     while more:
-        calls += calls_in(source, (yield from json_value(source, True)), only)
-        yield from space(source)
-        if separators and (yield from one_of(source, separators)):
-            yield from space(source)
-        more = yield from is_next(source, "{")
+        calls += calls_in(source, source.json(True), only)
+        source.space()
+        if separators and source.take(*separators):
+            source.space()
+        more = source.comes("{")
     return calls
 
 
-def _arguments(source: Source):
+def _arguments(source: Source) -> dict:
     """The JSON object that is a call's arguments, perhaps in a fence."""
-    yield from space(source)
-    fenced = yield from one_of(source, ("```json", "```"))
-    yield from space(source)
-    if not (yield from is_next(source, "{")):
-        raise Disproved
-    found = yield from json_value(source, False)
+    source.space()
+    fenced = source.take("```json", "```")
+    source.space()
+    found = source.json(False) if source.comes("{") else source.fail()
     if fenced:
-        yield from space(source)
-        yield from one_of(source, ("```",))
+        source.space()
+        source.take("```")
     return found
 
 
-def _tool_call(source: Source, opener: str):
-    yield from space(source)
-    if (yield from is_next(source, "{[")):
-        return (yield from _objects(source))
-    if (yield from one_of(source, ("<function=",))):
-        return (yield from _functions(source, opener))
-    return (yield from _glm(source))
+def _tool_call(source: Source, opener: str) -> list:
+    source.space()
+    if source.comes("{["):
+        return _objects(source)
+    return _functions(source, opener) if source.take("<function=") else _glm(source)
 
 
-def _functions(source: Source, _):
+def _functions(source: Source, _) -> list:
     calls, more = [], True
     while more:
-        tool = yield from name(source)
-        yield from needed(source, ">")
-        yield from space(source)
-        arguments, mark = {}, (yield from needed(source, *_FUNCTION_MARKS))
+        tool = source.tool()
+        source.need(">")
+        source.space()
+        arguments, mark = {}, source.need(*_FUNCTION_MARKS)
         while mark == _FUNCTION_MARKS[0]:
-            key = yield from before(source, _ANGLE, _KEY_LENGTH)
-            value, mark = yield from raw_value(source, _FUNCTION_VALUE_END, 12, _FUNCTION_MARKS)
+            key = source.before(_ANGLE, _KEY_LENGTH)
+            value, mark = source.raw_value(_FUNCTION_VALUE_END, _FUNCTION_MARKS)
             arguments[key] = _without_line_ends(value)
         calls.append((tool, source.tools.fitted(tool, arguments)))
-        yield from space(source)
-        more = yield from one_of(source, ("<function=",))
+        source.space()
+        more = source.take("<function=")
     return calls
 
 
 def _without_line_ends(value: str) -> str:
     """Without the one line end on each side that belongs to the markup."""
-    value = value[2:] if value.startswith("\r\n") else value[1:] if value.startswith("\n") else value
-    return value[:-2] if value.endswith("\r\n") else value[:-1] if value.endswith("\n") else value
+    return re.sub(r"\A\r?\n|\r?\n\Z", "", value)
 
 
-def _glm(source: Source):
-    tool = yield from name(source)
-    yield from space(source)
-    arguments, mark = {}, (yield from needed(source, "<arg_key>", "</tool_call>"))
+def _glm(source: Source) -> list:
+    tool = source.tool()
+    source.space()
+    arguments, mark = {}, source.need("<arg_key>", "</tool_call>")
     while mark == "<arg_key>":
-        key = yield from before(source, _GLM_KEY_END, _KEY_LENGTH)
-        yield from space(source)
-        yield from needed(source, "<arg_value>")
-        arguments[key.strip()], mark = yield from raw_value(source, _GLM_VALUE_END, 12,
-                                                            ("<arg_key>", "</tool_call>"))
+        key = source.before(_GLM_KEY_END, _KEY_LENGTH)
+        source.space()
+        source.need("<arg_value>")
+        arguments[key.strip()], mark = source.raw_value(_GLM_VALUE_END, ("<arg_key>", "</tool_call>"))
     return [(tool, source.tools.fitted(tool, arguments))]
 
 
-def _mistral(source: Source, _):
-    yield from space(source)
-    if (yield from is_next(source, "{[")):
-        return (yield from _objects(source))
-    tool = yield from name(source)
-    if (yield from one_of(source, ("[CALL_ID]",))):
-        yield from before(source, _MISTRAL_ARGUMENTS, _KEY_LENGTH)
+def _mistral(source: Source, _) -> list:
+    source.space()
+    if source.comes("{["):
+        return _objects(source)
+    tool = source.tool()
+    if source.take("[CALL_ID]"):
+        source.before(_MISTRAL_ARGUMENTS, _KEY_LENGTH)
     else:
-        yield from one_of(source, ("[ARGS]",))
-    return [(tool, (yield from _arguments(source)))]
+        source.take("[ARGS]")
+    return [(tool, _arguments(source))]
 
 
-def _lmstudio(source: Source, _):
-    yield from space(source)
-    return (yield from _objects(source))
+def _lmstudio(source: Source, _) -> list:
+    return _objects(source)
 
 
-def _python_tag(source: Source, _):
-    yield from space(source)
-    if (yield from is_next(source, "{[")):
-        return (yield from _objects(source, (";",)))
-    tool = yield from name(source)
-    yield from needed(source, "(")
-    text, _ = yield from until(source, _PYTHON_END, 10, or_end=True)
+def _python_tag(source: Source, _) -> list:
+    source.space()
+    if source.comes("{["):
+        return _objects(source, ";")
+    tool = source.tool()
+    source.need("(")
+    text, _ = source.until(_PYTHON_END, or_end=True)
     return _python_calls(source, tool + "(" + text)
 
 
-def _tool_code(source: Source, _):
-    """Python in a fence. A fence inside its strings ends it for markdown, and not for Python."""
+def _tool_code(source: Source, _) -> list:
+    """Python in a fence. A fence inside its strings ends it for Markdown, and not for Python."""
     text = ""
     for _ in range(_MOST_FENCES):
-        piece, end = yield from until(source, _FENCE_END, 7, or_end=True)
+        piece, end = source.until(_FENCE_END, or_end=True)
         try:
             return _python_calls(source, text + piece)
         except Disproved:
@@ -204,19 +194,17 @@ def _tool_code(source: Source, _):
 def _python_calls(source: Source, text: str) -> list:
     import ast
     import warnings
+
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes that Python does not know
+            warnings.simplefilter("ignore")  # about escapes that Python does not know
             statements = ast.parse(text.strip()).body
-        calls = [_python_call(source, ast, statement) for statement in statements]
+        return [_python_call(source, ast, statement) for statement in statements] or source.fail()
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         raise Disproved from None
-    if not calls:
-        raise Disproved
-    return calls
 
 
-def _python_call(source: Source, ast, statement):
+def _python_call(source: Source, ast, statement) -> tuple:
     """(name, arguments) of `f(…)`, `x = f(…)` or `print(f(…))` whose values are literals."""
     call = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
     if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "print" and len(call.args) == 1:
@@ -229,119 +217,106 @@ def _python_call(source: Source, ast, statement):
         raise Disproved
     values = list(zip(names, call.args)) + [(keyword.arg, keyword.value) for keyword in call.keywords]
     arguments = {key: _PYTHON_WORDS[value.id] if getattr(value, "id", None) in _PYTHON_WORDS
-                 else ast.literal_eval(value)
-                 for key, value in values}
+                 else ast.literal_eval(value) for key, value in values}
     return tool, json.loads(json.dumps(arguments))
 
 
-def _deepseek_calls(source: Source, opener: str):
-    yield from space(source)
-    more = opener in _CALL_BEGIN or (yield from needed(source, *_CALL_BEGIN))
-    calls = []
+def _deepseek_calls(source: Source, opener: str) -> list:
+    source.space()
+    calls, more = [], opener in _CALL_BEGIN or source.need(*_CALL_BEGIN)
     while more:
-        tool = (yield from before(source, _SEP, _KEY_LENGTH)).strip()
+        tool = source.before(_SEPARATOR, _KEY_LENGTH).strip()
         if tool in ("", "function"):
-            yield from space(source)
-            tool = yield from name(source)
+            source.space()
+            tool = source.tool()
         else:
             tool = source.known(tool)
-        calls.append((tool, (yield from _arguments(source))))
-        yield from space(source)
-        yield from one_of(source, _CALL_END)
-        yield from space(source)
-        more = yield from one_of(source, _CALL_BEGIN)
+        calls.append((tool, _arguments(source)))
+        source.space()
+        source.take(*_CALL_END)
+        source.space()
+        more = source.take(*_CALL_BEGIN)
     return calls
 
 
-def _dsml_calls(source: Source, _):
-    if not (yield from one_of(source, ('invoke name="',))):
-        yield from needed(source, "function_calls>", "tool_calls>")
-        yield from space(source)
-        yield from needed(source, *_INVOKE)
+def _dsml_calls(source: Source, _) -> list:
+    if not source.take('invoke name="'):
+        source.need("function_calls>", "tool_calls>")
+        source.space()
+        source.need(*_INVOKE)
     calls, more = [], True
     while more:
-        tool = yield from name(source)
-        yield from before(source, _ANGLE, _KEY_LENGTH)
-        yield from space(source)
-        arguments, mark = {}, (yield from needed(source, *_PARAMETER, *_INVOKE_END))
+        tool = source.tool()
+        source.before(_ANGLE, _KEY_LENGTH)
+        source.space()
+        arguments, mark = {}, source.need(*_PARAMETER, *_INVOKE_END)
         while mark in _PARAMETER:
-            key = yield from before(source, _QUOTE, _KEY_LENGTH)
-            kind = yield from before(source, _ANGLE, _KEY_LENGTH)
-            value, mark = yield from raw_value(source, _PARAMETER_END, 20, _PARAMETER + _INVOKE_END)
-            arguments[key] = value if "true" in kind else decoded(value) if "false" in kind else \
-                source.tools.fitted(tool, {key: value})[key]
+            key = source.before(_QUOTE, _KEY_LENGTH)
+            kind = source.before(_ANGLE, _KEY_LENGTH)
+            value, mark = source.raw_value(_PARAMETER_END, _PARAMETER + _INVOKE_END)
+            if "true" not in kind:
+                value = decoded(value) if "false" in kind else source.tools.fitted(tool, {key: value})[key]
+            arguments[key] = value
         calls.append((tool, arguments))
-        yield from space(source)
-        more = yield from one_of(source, _INVOKE)
+        source.space()
+        more = source.take(*_INVOKE)
     return calls
 
 
 def _harmony(source: Source, opener: str):
-    header = opener + (yield from before(source, _MESSAGE, _HEADER_LENGTH))
+    header = opener + source.before(_MESSAGE, _HEADER_LENGTH)
     channel, recipient = _CHANNEL.search(header), _RECIPIENT.search(header)
     if not channel and not header.startswith("<|start|>assistant"):
         raise Disproved
     if recipient:
-        tool = source.known(recipient.group(1))
-        return [(tool, (yield from _arguments(source)))]
+        return [(source.known(recipient.group(1)), _arguments(source))]
     return Thought if channel and channel.group(1) == "analysis" else Text
 
 
-def _gemma(source: Source, _):
-    yield from space(source)
-    yield from needed(source, "call:")
-    tool = yield from name(source)
-    if not (yield from is_next(source, "{")):
+def _gemma(source: Source, _) -> list:
+    source.space()
+    source.need("call:")
+    tool = source.tool()
+    if not source.comes("{"):
         raise Disproved
     pieces, piece, mark, quoted = [], "", True, False
     while mark:
-        text, mark = yield from until(source, _GEMMA_MARKS, _GEMMA_LONGEST, or_end=True)
+        text, mark = source.until(_GEMMA_MARKS, or_end=True)
         piece += text
         if quoted and mark != _GEMMA_STRING:
-            piece += mark  # the closer in a string is a part of it
+            piece += mark  # the closer in a string is part of it
             continue
         pieces.append(json.dumps(piece) if quoted else _GEMMA_KEY.sub(_quoted_key, piece))
         piece = ""
         if mark != _GEMMA_STRING:
             break
         quoted = not quoted
-    return [(tool, _object_of("".join(pieces)))]
-
-
-def _object_of(text: str) -> dict:
-    value = decoded(text)
-    if not isinstance(value, dict):
-        raise Disproved
-    return value
+    value = decoded("".join(pieces))
+    return [(tool, value if isinstance(value, dict) else source.fail())]
 
 
 def _quoted_key(found) -> str:
     return '"%s":' % found.group(1) if found.group(2) else found.group()
 
 
-def _bare(source: Source, _):
+def _bare(source: Source, _) -> list:
     """JSON, perhaps in a fence, that is the whole answer."""
-    while True:
-        head = source.text[source.at:source.at + _BARE_LIMIT]
-        if not _may_be_bare(head):
-            raise Disproved
-        if '"name"' in head:
-            break
-        if source.ended or len(head) == _BARE_LIMIT:
-            raise Disproved
-        yield
-    fenced = yield from one_of(source, ("```",))
+    head = source.text[:_BARE_LIMIT]
+    if not _may_be_bare(head):
+        raise Disproved
+    if '"name"' not in head:
+        source.before(_any('"name"'), _BARE_LIMIT)
+    fenced = source.take("```")
     if fenced:
-        yield from before(source, _LINE_END, _BARE_LIMIT)
-    yield from space(source)
-    calls = yield from _objects(source, (";", ","), only=True)
+        source.before(_LINE_END, _BARE_LIMIT)
+    calls = _objects(source, ";", ",", only=True)
     if fenced:
-        yield from needed(source, "```")
+        source.need("```")
     return calls
 
 
 def _may_be_bare(head: str) -> bool:
-    """Whether an answer that begins so may be a call in JSON."""
+    """Whether an answer with this beginning may be a call in JSON."""
     if head.startswith("`"):
         ticks, head = head[:3], head[3:]
         info, line_end, head = head.partition("\n")

@@ -14,9 +14,8 @@ import re
 from collections import namedtuple
 
 from mm.events import Text, Thought
-from mm.model.text_calls.scanner import (Disproved, Source, before, is_next, json_value, needed, one_of, space,
-                                         until)
 from mm.model.text_calls.openers import RECIPIENTS
+from mm.model.text_calls.scanner import Disproved, Source
 
 # The messages before a call or the final answer. `said`: [(Text or Thought, text)]; `length`: the characters
 # that they take; `calls`: [(name, arguments)], None if the final answer follows.
@@ -24,8 +23,7 @@ Messages = namedtuple("Messages", "said length calls")
 
 _CHANNELS = ("analysis", "commentary", "final")
 _NEXT = re.compile(r"assistant(analysis|commentary|final| to=)")
-_LONGEST_NEXT = len("assistantcommentary")
-# A word of prose goes on with one of these, the text of a message begins with none of them.
+# A word of prose goes on with one of these; the text of a message begins with none of them.
 _PROSE = " \t\r\n_-.,:;!?)'/="
 
 _ARGUMENTS = re.compile(r"(?=\{)")
@@ -34,37 +32,35 @@ _RECIPIENT = re.compile(r"([\w.\-]+)(?:\s|<\|\w+\|>|commentary|analysis|json|cod
 _GLUED = re.compile(r"(?:commentary|analysis|json|code)\Z")
 
 
-def messages(source: Source, opener: str):
-    """The messages of an answer that begins with one of openers.HEADERS, as Messages."""
-    said, length, channel, taken = [], 0, opener, len(opener)
+def messages(source: Source, opener: str) -> Messages:
+    """The messages of an answer that begins with one of openers.HEADERS."""
+    said, length, channel = [], 0, opener
     if channel == "assistant":
-        channel = yield from needed(source, *_CHANNELS, " to=")
-        taken += len(channel)
+        channel = source.need(*_CHANNELS, " to=")
     while channel != "final":
-        if channel == " to=" or (yield from one_of(source, (" to=",))):
-            return Messages(said, length, (yield from calls(source, "")))
-        if not said and (yield from is_next(source, _PROSE)):
+        if channel == " to=" or source.take(" to="):
+            return Messages(said, length, calls(source, ""))
+        if not said and source.comes(_PROSE):
             raise Disproved
-        text, following = yield from until(source, _NEXT, _LONGEST_NEXT)
+        text, following = source.until(_NEXT)
         said.append((Thought if channel == "analysis" else Text, text))
-        length, channel = taken + len(text), following[len("assistant"):]
-        taken = length + len(following)
+        length, channel = len(opener) + source.at - len(following), following[len("assistant"):]
     return Messages(said, length, None)
 
 
-def calls(source: Source, _):
+def calls(source: Source, _) -> list:
     """[(name, arguments)] of one call or several, read from the first recipient on."""
     found, more = [], True
     while more:
-        tool = _recipient(source, (yield from before(source, _ARGUMENTS, _HEADER_LENGTH)))
-        found.append((tool, (yield from json_value(source, False))))
-        yield from space(source)
-        more = yield from one_of(source, RECIPIENTS)
+        tool = _recipient(source, source.before(_ARGUMENTS, _HEADER_LENGTH))
+        found.append((tool, source.json(False)))
+        source.space()
+        more = source.take(*RECIPIENTS)
     return found
 
 
 def _recipient(source: Source, header: str) -> str:
-    """The known tool that a header names; the words after it may stand right at its name."""
+    """The known tool that a header names; the words after it may be glued to its name."""
     found = _RECIPIENT.fullmatch(header)
     name = found.group(1) if found else ""
     while True:

@@ -22,6 +22,9 @@ from mm.model.text_calls.openers import (AT_LINE, AT_LINE_PREFIXES, HARMONY, HAR
 # Whitespace that may stand before an opener: the most that waits.
 _MOST_SPACE = 32
 
+# A call of so many characters is looked at with each piece, so that what is not one leaves at once.
+_SHORT = 256
+
 # The header of gpt-oss's next message follows its reasoning without a line end.
 _HEADER_IN_LINE = re.compile(r"(?=assistant(?:commentary|analysis)? to=)")
 
@@ -62,8 +65,8 @@ class Reader:
         self._lines = Lines()
         self._before = ""  # the character before
         self._ends = None  # what ends the reasoning in hand
-        self._attempt = None  # the call in hand, a generator
-        self._gap, self._raw = "", []  # what stood before it, and its text so far
+        self._gap, self._pieces = "", []  # of the call in hand: what came before it, and its text so far
+        self._size = self._next_try = 0  # the length of that text, and the one at which it is read again
         self._harmony = False  # whether there was a header of gpt-oss
         self._quoted_header = False  # whether one was quoted
         self._thought = False  # whether reasoning began or was written about
@@ -112,14 +115,14 @@ class Reader:
 
     def _read(self, text: str, ended: bool = False) -> None:
         text, self._rest, at = self._rest + text, "", 0
-        while at is not None and (at < len(text) or ended and self._attempt):
-            at = self._step(text, at, ended)
+        while at is not None and (at < len(text) or ended and self._step == self._read_call):
+            text, at = self._step(text, at, ended)
         self._held.flush()
         waits = self._rest or self._starts or self._held.waits or self._step != self._read_text
         self._plain = not waits and self._lines.decided
 
-    # Each step returns where the next one goes on, or None if more text is needed; then `_rest` holds what is
-    # left.
+    # Each step returns the text and where the next one goes on in it, or None if more text is needed; then
+    # `_rest` holds what is left.
 
     def _read_text(self, text: str, at: int, ended: bool):
         while at < len(text):
@@ -129,7 +132,7 @@ class Reader:
                 found = _POINT.search(text, at)
                 if not found:
                     self._say(text[at:])
-                    return len(text)
+                    return text, len(text)
                 self._say(text[at:found.start()])
                 at = found.start()
                 end = at if text[at] in "<[" else found.end()
@@ -141,7 +144,7 @@ class Reader:
             if opener == UNDECIDED:
                 break
             if opener != NOTHING:
-                return self._open(opener, text[at:end], end)
+                return text, self._open(opener, text[at:end], end)
             self._space(text[at:end])
             at = end
             if end < len(text):
@@ -149,7 +152,7 @@ class Reader:
                 self._say(text[end])
                 at = end + 1
         self._rest = text[at:]
-        return None
+        return text, None
 
     def _shortened(self, text: str, at: int, end: int) -> int:
         """Says whitespace that is too long to wait; returns where the rest of it begins."""
@@ -223,40 +226,37 @@ class Reader:
             self._space(gap)
             self._starts = self._drops_space = True
         else:
-            self._attempt, self._gap, self._raw = self._reading(opener), gap, [opener]
+            self._gap, self._pieces, self._size, self._next_try = gap, [opener], 0, 0
             self._step = self._read_call
         return at + len(opener)
 
-    def _reading(self, opener: str):
+    def _read_call(self, text: str, at: int, ended: bool):
+        """Reads the call in hand, each time from its beginning: so a long one only once it has grown by a
+        quarter.
+        """
         from mm.model.text_calls import formats, scanner
 
-        self._source = self._source or scanner.Source(scanner.Tools(self._tools))
-        self._source.name = ""
-        return formats.read(self._source, opener)
-
-    def _read_call(self, text: str, at: int, ended: bool):
-        from mm.model.text_calls.scanner import Disproved
-
-        source, found = self._source, None
-        source.text, source.at, source.ended = text, at, ended
+        self._pieces.append(text[at:])
+        self._size += len(self._pieces[-1])
+        if self._size < self._next_try and not ended:
+            return text, None
+        opener, text = self._pieces[0], "".join(self._pieces[1:])
+        self._pieces = [opener, text]
+        source = self._source = self._source or scanner.Source(scanner.Tools(self._tools))
+        source.begin(text, ended)
         try:
-            next(self._attempt)
-        except StopIteration as end:
-            found = end.value
-        except Disproved:
-            pass
-        else:
-            self._raw.append(text[at:source.at])
-            self._rest = text[source.at:]
-            return None
-        raw = "".join(self._raw) + text[at:source.at]
-        self._attempt, self._step = None, self._read_text
+            found = formats.read(source, opener)
+        except scanner.More:
+            self._next_try = self._size + self._size // 4 if self._size > _SHORT else 0
+            return text, None
+        except scanner.Disproved:
+            found = None
+        self._step = self._read_text
         if found is None and self._cut and source.name:
-            raw += text[source.at:]
-            self._add_call(Found(self._gap, raw, [(source.name, raw)]))
-            return len(text)
-        self._take(found, raw)
-        return source.at
+            self._add_call(Found(self._gap, opener + text, [(source.name, opener + text)]))
+            return text, len(text)
+        self._take(found, opener + text[:source.at])
+        return text, source.at
 
     def _take(self, found, raw: str) -> None:
         """What an attempt came to: calls, a header of gpt-oss (Thought or Text), its messages, or None for
@@ -313,7 +313,7 @@ class Reader:
         if self._starts:
             at = _SPACE.match(text, at).end()
             if at == len(text):
-                return at
+                return text, at
         self._starts = False
         found = self._ends.pattern.search(text, at)
         end = found.start() if found else self._undecided(text, at, ended)
@@ -325,9 +325,9 @@ class Reader:
         if found:
             self._begin_text()
             self._step = self._read_text
-            return end if found.group() in self._ends.kept else found.end()
+            return text, end if found.group() in self._ends.kept else found.end()
         self._rest = "" if ended else text[said:]
-        return None
+        return text, None
 
     def _undecided(self, text: str, at: int, ended: bool) -> int:
         """Where, at the end of the text, an end of the reasoning may begin."""
