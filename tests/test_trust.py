@@ -202,15 +202,6 @@ class Trusting(unittest.TestCase):
         os.remove(self.folders.project_file)
         self.assertTrue(self.folders.load().trusts(project, environ))
 
-    def test_a_link_of_a_trusted_folder_without_a_file(self):
-        elsewhere = os.path.join(self.folders.home, "elsewhere")
-        os.makedirs(elsewhere)
-        os.symlink(elsewhere, os.path.join(self.folders.project, "talks"))
-        self.folders.user({"sessions": {"enabled": True, "dir": "talks"}})
-        self.assertFalse(self.folders.load().sessions_enabled)
-        trust_project(self.folders)
-        self.assertTrue(self.folders.load().sessions_enabled)
-
     def test_trust_belongs_to_the_folder_however_it_is_reached(self):
         write(self.folders.project_file, {"maxSteps": 500})
         trust_project(self.folders)

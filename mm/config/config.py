@@ -177,8 +177,7 @@ class _Reading:
     def result(self):
         self._guard_sessions()
         self._guard_secrets()
-        values = {attribute(name): _COPY.get(type(value), _same)(value)
-                  for name, value in self._values.items()}
+        values = {attribute(name): _copied(value) for name, value in self._values.items()}
         if values["model_url"]:
             values["model_url"] = values["model_url"].rstrip("/")
         values["bash_timeout"] = min(values["bash_timeout"], values["bash_max_timeout"])
@@ -250,22 +249,14 @@ class _Reading:
 
     def _guard_sessions(self):
         """A repository's link must not make mm write elsewhere."""
-        if self._trusted or not self._values["sessions.enabled"]:
+        if not self._values["sessions.enabled"]:
             return
         from mm import safe_files
 
         where = places.expand(self._values["sessions.dir"], self._environ)
-        if (safe_files.names_inside(self._folder, where) and not safe_files.is_inside(self._folder, where)
-                and not self._is_trusted()):
+        if safe_files.names_inside(self._folder, where) and not safe_files.is_inside(self._folder, where):
             self._values["sessions.enabled"] = False
             self._warnings.append("sessions are off: a link leads %s out of the folder" % where)
-
-    def _is_trusted(self):
-        if self._trusted is not None:
-            return self._trusted
-        from mm.config import trust
-
-        return trust.trusts(self._folder, self._environ)
 
     def _guard_secrets(self):
         """The key and the headers go only to a URL that the user set: never to a found or a project's
@@ -310,12 +301,9 @@ def _read(path):
     return config_file.read(path)
 
 
-def _same(value):
-    return value
-
-
-# So that nobody changes a default through a Config.
-_COPY = {list: tuple, dict: dict}
+def _copied(value):
+    """So that nobody changes a default through a Config."""
+    return tuple(value) if isinstance(value, list) else dict(value) if isinstance(value, dict) else value
 
 
 def _yes_or_no(text, source):

@@ -260,8 +260,6 @@ def _is_name(text):
 
 def _plain(value):
     """A field of any shape as one text."""
-    if isinstance(value, dict):
-        value = ["%s: %s" % item for item in value.items()]
     return value if isinstance(value, str) else ", ".join(value)
 
 

@@ -2,8 +2,8 @@
 
 Between two lines `---` at the beginning of a file stand fields, `key: value`. A value is all that follows the
 first colon and blank, so a colon in prose needs no quotes, which YAML proper would ask for and most authors
-forget. Understood are texts over several lines, quoted texts, blocks (`>` and `|`), lists of `- item`, maps
-one level deep, and comments. Anything else is kept as text: whatever a file holds, reading it raises nothing
+forget. Understood are texts over several lines, quoted texts, blocks (`>` and `|`), lists of `- item`,
+and comments. Anything else is kept as text: whatever a file holds, reading it raises nothing
 but NotClosed.
 """
 
@@ -16,7 +16,7 @@ from mm.text import replace_surrogates
 
 MARK = "---"
 
-# `fields` maps each name to a str, a list of str or a dict of str, and is None if there is no front matter;
+# `fields` maps each name to a str or a list of str, and is None if there is no front matter;
 # `line` is the number of the line that its first mark is on, 1 as a rule; `body` is the text after it.
 Document = namedtuple("Document", "fields line body")
 
@@ -89,18 +89,15 @@ def _value(first, rest):
     if block:
         return _block(rest, folded=block[1] == ">")
     rest = [line for line in rest if _without_comment(line)]
-    if rest and not _without_comment(first):
-        if _ITEM.match(rest[0].strip()):
-            return _items(rest)
-        if rest[0][0] in " \t" and _KEY.match(rest[0].strip()):
-            return _entries(rest)
+    if rest and not _without_comment(first) and _ITEM.match(rest[0].strip()):
+        return _items(rest)
     return _scalar([first] + rest)
 
 
 def _block(lines, folded):
     """The text of a `|` block, or of a `>` block: there a single line break is a blank, and of several the
     first is dropped."""
-    depth = next((_depth(line) for line in lines if line.strip()), 0)
+    depth = next((len(line) - len(line.lstrip()) for line in lines if line.strip()), 0)
     text = "\n".join(line[depth:] if not line[:depth].strip() else line.lstrip()
                      for line in lines).strip("\n")
     return replace_surrogates(re.sub(r"\n(\n*)", lambda found: found[1] or " ", text) if folded else text)
@@ -116,20 +113,6 @@ def _items(lines):
         else:
             items[-1].append(line)
     return [_scalar(item) for item in items]
-
-
-def _entries(lines):
-    """The texts of a map. Lines that are indented deeper than the first one belong to the entry before
-    them."""
-    entries, name, depth = {}, "", _depth(lines[0])
-    for line in lines:
-        begins = _KEY.match(line.strip())
-        if begins and _depth(line) <= depth:
-            name = begins[2]
-            entries[name] = [begins[3] or ""]
-        else:
-            entries[name].append(line)
-    return {name: _scalar(entry) for name, entry in entries.items()}
 
 
 def _scalar(lines):
@@ -151,7 +134,3 @@ def _unescaped(found):
 
 def _without_comment(line):
     return _COMMENT.sub("", line.strip()).rstrip()
-
-
-def _depth(line):
-    return len(line) - len(line.lstrip())
