@@ -37,7 +37,7 @@ PARTS = {
     "prompt": ("mm.engine.prepared", "mm.engine.process", "mm.fronts.acp.open_session",
                "mm.fronts.acp.prompting", "mm.model.find", "mm.model.window", "mm.replacing",
                "mm.tools.usable_servers"),
-    "call": ("mm.model.text_calls.scanner", "mm.tools.bash", "mm.wire.posix"),
+    "call": ("mm.model.text_calls.scanner", "mm.tools.bash"),
     "settings": ("mm.config.schema", "mm.config.trust"),
     "chat": ("mm.fronts.terminal.chat", "mm.fronts.once"),
 }

@@ -1,17 +1,22 @@
 """Programs that mm starts, each in a process group of its own that ends with mm.
 
-A group is *listed* from its start until it is known to be gone, has been killed, or is released to live on
-(what a finished command left in the background). Only listed groups are signalled, and a signal is sent under
-the lock that also guards the list, so no thread can signal a group that another has just released.
+A group is *listed* from its start until it is known to be gone, has been killed, or is released to live on (what
+a finished command left in the background). Only listed groups are signalled, and a signal is sent under the lock
+that also guards the list, so no thread can signal a group that another has just released.
 
-Group numbers are process ids, and the system uses them again. It does not do so while any process of the
-group exists, not even a zombie. So a group is taken off the list as soon as a signal finds nobody there. If
-its leader has been reaped and yet a process has the leader's number, that process is a stranger, and the
-group is gone. After the exit of a program its owner calls release() or end(), so that no number stays listed
-unobserved.
+Group numbers are process ids, and the system uses them again. It does not do so while any process of the group
+exists, not even a zombie. So a group is taken off the list as soon as a signal finds nobody there. If its leader
+has been reaped and yet a process has the leader's number, that process is a stranger, and the group is gone.
+After the exit of a program its owner calls release() or end(), so that no number stays listed unobserved.
 
-Threads: end() has a daemon thread for each group, until the group is gone or killed; it also reaps the
-leader. Any number of threads may wait for a Popen. All functions may be called from any thread.
+A program that mm talks to starts as a shell that waits for a line on its stdin and then becomes the program, so
+it does not run before the guardian knows it. If mm is killed before it has sent the line, the shell exits. A
+command, whose stdin is the null device, does not wait: that would add a millisecond to every tool call. It lives
+on if mm is killed in the moment, far below a millisecond, before the guardian knows it. So does a program that
+starts a session of its own.
+
+Threads: end() has a daemon thread for each group, until the group is gone or killed; it also reaps the leader.
+Any number of threads may wait for a Popen. All functions may be called from any thread.
 """
 
 from __future__ import annotations
@@ -22,16 +27,22 @@ import threading
 import time
 
 from mm.wire import programs
-from mm.wire.system import TERMINATE, KILL, PROBE, system
+from mm.wire.guardian import Guardian
 
 # Seconds that end_all() gives programs to end by themselves, and that it waits for programs being started.
 LAST_GRACE = 0.3
 START_GRACE = 0.1
 
 _POLL = 0.02
+_PROBE, _TERM, _KILL = 0, 15, 9
+# CREATE_NEW_PROCESS_GROUP and CREATE_NO_WINDOW.
+_OPTIONS = {"creationflags": 0x08000200} if os.name == "nt" else {"start_new_session": True}
+# The shell that waits; the program reads what follows the line.
+_GATE = ("/bin/sh", "-c", 'read -r line && exec "$@"', "sh")
 
 _lock = threading.RLock()
 _listed = {}  # group number -> Child
+_guardian = Guardian()
 _starting = 0
 _started = threading.Condition(_lock)
 
@@ -48,14 +59,20 @@ def start(argv, cwd=None, env=None, stdin=subprocess.DEVNULL, stdout=subprocess.
     env = dict(os.environ if env is None else env)
     argv = [programs.locate(argv[0], cwd or os.getcwd(), env), *argv[1:]]
     env["PATH"] = os.pathsep.join(programs.search_path(env)) or os.defpath
+    waits = stdin == subprocess.PIPE and os.name != "nt"
     with _lock:
         _starting += 1
+        if os.name != "nt":
+            _guardian.start()
     try:
-        system.guard()
-        process = system.popen(argv, stdin, cwd=cwd, env=env, stdout=stdout, stderr=stderr, close_fds=True,
-                               **system.options)
+        process = subprocess.Popen([*_GATE, *argv] if waits else argv, stdin=stdin, cwd=cwd, env=env,
+                                   stdout=stdout, stderr=stderr, **_OPTIONS)
         child = Child(process)
-        system.open_gate(process, stdin)
+        if waits:
+            try:
+                os.write(process.stdin.fileno(), b"\n")
+            except OSError:
+                pass  # it was ended before it began
         return child
     finally:
         with _lock:
@@ -81,7 +98,9 @@ def end_all() -> None:
         time.sleep(_POLL)
     for child in children:
         child.kill()
-    system.dismiss()
+    with _lock:
+        if not _listed:
+            _guardian.dismiss()
 
 
 def ending(code: int) -> str:
@@ -99,8 +118,8 @@ def ending(code: int) -> str:
 class Child:
     """A program and its group. `process` is the Popen, `pid` its number and the group's.
 
-    Every method may be called at any time and any number of times; on a group that is gone or released it
-    does nothing.
+    Every method may be called at any time and any number of times; on a group that is gone or released it does
+    nothing.
     """
 
     def __init__(self, process: subprocess.Popen):
@@ -109,27 +128,29 @@ class Child:
         self._ending = False
         with _lock:
             _listed[self.pid] = self
-            system.adopt(process)
+            _guardian.tell("+%d" % self.pid, _listed)
 
     def alive(self) -> bool:
         """Whether anything of the group is left, as far as mm may still touch it. Reaps the leader."""
         self.process.poll()
-        return self._signal(PROBE)
+        return self._signal(_PROBE)
 
     def terminate(self) -> None:
         """Asks the group to end (TERM)."""
-        self._signal(TERMINATE)
+        self._signal(_TERM)
 
     def kill(self) -> None:
         """Ends the group (KILL)."""
         with _lock:
-            if self._signal(KILL):
-                self._forget()
+            if self._signal(_KILL):
+                self.release()
 
     def release(self) -> None:
         """Takes the group off the list: it lives on, also after mm."""
         with _lock:
-            self._forget()
+            if _listed.get(self.pid) is self:
+                del _listed[self.pid]
+                _guardian.tell("-%d" % self.pid, _listed)
 
     def end(self, grace: float = 2.0) -> None:
         """TERM now, KILL after `grace` seconds if anything of the group is left; returns at once."""
@@ -137,7 +158,7 @@ class Child:
             if self._ending:
                 return
             self._ending = True
-            if not self._signal(TERMINATE):
+            if not self._signal(_TERM):
                 return
         threading.Thread(target=self._finish, args=(grace,), name="end of %d" % self.pid, daemon=True).start()
 
@@ -151,21 +172,34 @@ class Child:
         except subprocess.TimeoutExpired:
             pass  # it is stuck in the kernel
 
-    def _is_listed(self) -> bool:
-        return _listed.get(self.pid) is self
-
-    def _signal(self, signal: str) -> bool:
+    def _signal(self, signal: int) -> bool:
         """Signals the group and returns whether it was there. If not, takes it off the list."""
         with _lock:
-            if not self._is_listed():
+            if _listed.get(self.pid) is not self:
                 return False
-            reaped = self.process.returncode is not None
-            if system.signal(self.pid, signal, reaped):
+            if _send(self.process, self.pid, signal):
                 return True
-            self._forget()
+            self.release()
             return False
 
-    def _forget(self) -> None:
-        if self._is_listed():
-            del _listed[self.pid]
-            system.forget(self.pid)
+
+def _send(process, pid, signal) -> bool:
+    """Signals the group of a program; returns whether it was there."""
+    if os.name == "nt":
+        from mm.wire import windows
+
+        return windows.send(process, signal)
+    try:
+        if process.returncode is not None:
+            os.kill(pid, _PROBE)
+            return False  # the number belongs to another process by now
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        return False
+    try:
+        os.killpg(pid, signal)
+    except (ProcessLookupError, PermissionError):
+        # Not permitted: all of the group run as another user (sudo), or, on macOS, are zombies.
+        return False
+    return True
