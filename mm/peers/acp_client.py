@@ -70,15 +70,7 @@ class Words:
 
     def tail(self) -> str:
         """The end of what was said."""
-        pieces, size = [], 0
-        for part in reversed(self._parts):
-            for piece in reversed(part):
-                if size > TAIL:
-                    break
-                pieces.append(piece)
-                size += len(piece)
-            pieces.append("\n\n")
-        return "".join(reversed(pieces)).strip()[-TAIL:]
+        return self.all()[-TAIL:]
 
 
 class ToolCalls:
@@ -91,10 +83,8 @@ class ToolCalls:
     def __len__(self):
         return len(self._known) + self._forgotten
 
-    def update(self, update: dict):
-        """Takes a `tool_call` or `tool_call_update`; returns the title if the call has just begun, else
-        None.
-        """
+    def update(self, update: dict) -> str | None:
+        """Takes a `tool_call` or `tool_call_update`; returns the title if the call has just begun."""
         identifier = text(update.get("toolCallId"))
         call = self._known.setdefault(identifier, {})
         call.update((name, value) for name, value in update.items() if value is not None)

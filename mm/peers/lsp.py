@@ -15,6 +15,7 @@ import threading
 import time
 
 from mm.cancel import Cancel, Cancelled, Deadline
+from mm.peers import uris
 from mm.peers.lsp_files import OpenFiles
 from mm.peers.program import Program, shown
 from mm.secrecy import without_own
@@ -71,17 +72,17 @@ class Refused(ServerError):
 
 
 class LanguageServer:
-    """The server for the project in the folder `root`, whose URI is `uri`. `name` is what messages call it;
-    `options` go with `initialize`. start() once; `files` are what it is shown, `capabilities` and `encoding`
-    what it said of itself."""
+    """The server for the project in the folder `root`. `name` is what messages call it; `options` go with
+    `initialize`. start() once; `files` are what it is shown, `capabilities` and `encoding` what it said of
+    itself."""
 
-    def __init__(self, name: str, argv, root: str, uri: str, environ: dict, options=None):
-        self.name = name
+    def __init__(self, name: str, argv, root: str, environ: dict, options=None):
+        self.name, self.root = name, root
         self.capabilities, self.encoding = {}, "utf-16"
         self.news = threading.Condition()
         self.files = OpenFiles(self)
-        self._argv, self._root, self._environ, self._options = argv, root, environ, options
-        self._folder = {"uri": uri, "name": os.path.basename(root) or root}
+        self._argv, self._environ, self._options = argv, environ, options
+        self._folder = {"uri": uris.to_uri(root), "name": os.path.basename(root) or root}
         self._program = None
         self._asked = self._answered = False  # a first question
         self._indexing = {}  # the tokens of work in progress, and when each was heard of last
@@ -90,35 +91,28 @@ class LanguageServer:
     # Its life
 
     def start(self, cancel: Cancel) -> None:
-        """Starts the program and shakes hands. Raises ServerError, after which it is of no use, and
-        Cancelled.
-        """
+        """Starts the program and shakes hands. Raises ServerError, after which it is of no use, and Cancelled."""
         try:
-            self._program = Program("lsp " + self.name, self._argv, self._root, without_own(self._environ),
+            self._program = Program("lsp " + self.name, self._argv, self.root, without_own(self._environ),
                                     self._serve, self._notified, HEADERS)
         except (OSError, ValueError) as error:
             raise ServerError(NOT_STARTED % (self.name, getattr(error, "strerror", None) or error)) from None
         self._program.peer.on_close(self._wake)
-        shaken = False
         try:
-            answer = self._request("initialize", self._introduction(), cancel, FIRST_LIMIT)
-            self.capabilities = as_dict(as_dict(answer).get("capabilities"))
-            self.encoding = self.capabilities.get("positionEncoding") or "utf-16"
-            self.tell("initialized", {})
-            shaken = True
-        except RemoteError as error:
-            raise ServerError(NOT_STARTED % (self.name, one_line(error.message, 200))) from None
-        except ServerError as problem:
-            raise ServerError(NOT_STARTED % (self.name, str(problem).replace(self.name, "it", 1))) from None
-        finally:
-            if not shaken:
-                self._program.close()
-        self._started_at = time.monotonic()
-
-    def _introduction(self) -> dict:
-        return {"processId": os.getpid(), "clientInfo": {"name": "mm"}, "rootPath": self._root,
+            answer = self._request("initialize", {
+                "processId": os.getpid(), "clientInfo": {"name": "mm"}, "rootPath": self.root,
                 "rootUri": self._folder["uri"], "workspaceFolders": [self._folder],
-                "capabilities": _CAPABILITIES, "initializationOptions": self._options}
+                "capabilities": _CAPABILITIES, "initializationOptions": self._options}, cancel, FIRST_LIMIT)
+        except BaseException as problem:
+            self._program.close()
+            if isinstance(problem, (RemoteError, ServerError)):
+                reason = one_line(str(problem).replace(self.name, "it", 1), 200)
+                raise ServerError(NOT_STARTED % (self.name, reason)) from None
+            raise
+        self.capabilities = as_dict(as_dict(answer).get("capabilities"))
+        self.encoding = self.capabilities.get("positionEncoding") or "utf-16"
+        self.tell("initialized", {})
+        self._started_at = time.monotonic()
 
     @property
     def alive(self) -> bool:
@@ -149,8 +143,7 @@ class LanguageServer:
     def ask(self, method: str, params, cancel: Cancel):
         """The result. Raises ServerError (Refused if the server says no) and Cancelled."""
         for attempt in range(TRIES):
-            limit = LIMIT if self._asked else FIRST_LIMIT
-            self._asked = True
+            limit, self._asked = LIMIT if self._asked else FIRST_LIMIT, True
             try:
                 result = self._request(method, params, cancel, limit)
             except RemoteError as error:
@@ -176,30 +169,37 @@ class LanguageServer:
         self._program.peer.post(method, params)
 
     def settle(self, cancel: Cancel) -> bool:
-        """Waits until it has no work in progress, INDEXING_LIMIT seconds at most; returns whether it has
-        none.
+        """Waits until it has no work in progress, INDEXING_LIMIT seconds at most; returns whether it has none.
 
-        What is asked about a whole project while it is read is answered in part. One that has just started is
-        given a moment to say that it reads. Then waits until it has read what it was sent.
+        A question about a whole project that is still being read gets a part of the answer. A server that has
+        just started is given a moment to say that it reads.
         """
-        begin, deadline = self._started_at + SETTLE, time.monotonic() + INDEXING_LIMIT
-        with cancel.on_cancel(self._wake), self.news:
-            while self.alive and not cancel.cancelled:
-                now = time.monotonic()
-                until = min(max(begin, self._busy_until()), deadline)
-                if now >= until:
-                    break
-                self.news.wait(until - now)
-        cancel.check()
+        begin = self._started_at + SETTLE
+        self.wait_until(lambda: max(begin, self._busy_until()), INDEXING_LIMIT, cancel)
         self.files.catch_up(cancel)
         with self.news:
             return self._busy_until() <= time.monotonic()
 
-    def _busy_until(self):
-        """When its work in progress will be taken to be over if nothing is heard of it; the caller holds
-        `news`.
-        """
+    def _busy_until(self) -> float:
+        """When its work in progress counts as over if nothing is heard of it; the caller holds `news`."""
         return max(self._indexing.values(), default=-SILENT) + SILENT
+
+    def wait_until(self, due, seconds: float, cancel: Cancel) -> None:
+        """Waits for the moment that `due()` names, None: not known yet, at most `seconds`.
+
+        Raises Cancelled, and ServerError if the server ends.
+        """
+        deadline = time.monotonic() + seconds
+        with cancel.on_cancel(self._wake), self.news:
+            while self.alive and not cancel.cancelled:
+                moment, now = due(), time.monotonic()
+                until = deadline if moment is None else min(moment, deadline)
+                if now >= until:
+                    break
+                self.news.wait(until - now)
+        cancel.check()
+        if not self.alive:
+            raise self.death()
 
     def _wake(self):
         with self.news:

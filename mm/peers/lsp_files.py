@@ -24,10 +24,8 @@ PATIENCE, FIRST_PATIENCE, READING, CLOSING = 5, 20, 2, 0.5
 # is also what some servers say before they have looked.
 QUIET, QUIET_EMPTY = 0.3, 1.0
 
-# What happened to a file on disk, as the protocol numbers it; and that a server was shown it for the first
-# time.
+# What happened to a file on disk, as the protocol numbers it.
 CREATED, CHANGED, DELETED = 1, 2, 3
-OPENED = "opened"
 
 
 class _File:
@@ -67,14 +65,12 @@ class OpenFiles:
         """The number of that text; None if it is not open."""
         return self._files[uri].version if uri in self._files else None
 
-    def show(self, uri: str, language: str, text: str):
-        """The file has this text: opens it or sends the change. Returns OPENED, CHANGED, or None if the
-        server knows the text.
-        """
+    def show(self, uri: str, language: str, text: str) -> bool:
+        """The file has this text: opens it or sends the change. Returns whether it was opened."""
         file = self._files.get(uri)
         if file is None:
             self._open(uri, language, text)
-            return OPENED
+            return True
         if file.text != text:
             self._change(uri, text)
             sync = self._server.capabilities.get("textDocumentSync")
@@ -82,8 +78,7 @@ class OpenFiles:
             more = {"text": text} if isinstance(save, dict) and save.get("includeText") else {}
             self._server.tell("textDocument/didSave", dict(textDocument={"uri": uri}, **more))
             self.changed_on_disk([(uri, CHANGED)])
-            return CHANGED
-        return None
+        return False
 
     def use(self, uri: str) -> None:
         """Makes the file the most recently used one, and closes the others beyond OPEN_FILES."""
@@ -101,41 +96,37 @@ class OpenFiles:
         reported = [{"uri": uri, "type": kind} for uri, kind in changes]
         self._server.tell("workspace/didChangeWatchedFiles", {"changes": reported})
 
-    def diagnostics(self, uri: str, shown, cancel: Cancel):
+    def diagnostics(self, uri: str, just_opened: bool, cancel: Cancel) -> tuple:
         """(found, is_new): the list of what the server finds wrong with the file. Not `is_new`: it reports
         nothing in time, and this is what it reported before, None if it never did.
 
-        `shown` is what show() has just returned for it. What was published before may be old though the text
-        is not: other files have changed since, perhaps. So the server is made to look again, in the one way
-        that all heed: the file is closed and opened. They ignore the same text (clangd), or say nothing when
-        the list stays the same (typescript-language-server).
+        What was published before may be old though the text is not, because other files have changed since. So
+        the server is made to look again in the one way that all heed: the file is closed and opened. They
+        ignore the same text (clangd), or are silent if the list stays the same (typescript-language-server).
         """
         if self._server.capabilities.get("diagnosticProvider"):
             report = self._server.ask("textDocument/diagnostic", {"textDocument": {"uri": uri}}, cancel)
             found = report.get("items") if isinstance(report, dict) else None
             return (found if isinstance(found, list) else []), True
-        if shown is None or (shown == CHANGED and not self._names_versions):
+        if not just_opened:
             self._open_again(uri, cancel)
         file = self._files[uri]
-        self._wait(lambda: self._quiet_at(file), self._patience, cancel)
+        self._server.wait_until(lambda: self._quiet_at(file), self._patience, cancel)
         if file.found is None:
             return file.known, False
         self._patience = PATIENCE
         return file.found, True
 
-    def catch_up(self, cancel: Cancel) -> bool:
-        """Waits until the server has read what it was sent, as far as that can be seen; returns whether there
-        was anything.
+    def catch_up(self, cancel: Cancel) -> None:
+        """Waits until the server has read what it was sent, as far as that can be seen.
 
-        Some (clangd) answer from what they knew before. They have read a text when they publish what they
-        find wrong with it.
+        Some (clangd) answer from what they knew before. They have read a text when they publish what they find
+        wrong with it.
         """
         unread, self._unread = self._unread, set()
-        if not unread or not self._names_versions:
-            return False
-        files = [self._files[uri] for uri in unread if uri in self._files]
-        self._wait(lambda: 0 if all(file.found is not None for file in files) else None, READING, cancel)
-        return True
+        files = [self._files[uri] for uri in unread if uri in self._files and self._names_versions]
+        self._server.wait_until(lambda: 0 if all(file.found is not None for file in files) else None,
+                                READING, cancel)
 
     def published(self, uri, version, found: list) -> None:
         """On the reader, which holds `news`."""
@@ -170,30 +161,11 @@ class OpenFiles:
         file = self._files[uri]
         self._heard = None
         self.forget(uri)
-        # what it says of the closing must not be taken for what it says of the opening
-        if not self._names_versions:
+        if not self._names_versions:  # what it says of the closing must not be taken for the opening's
             path = uris.to_path(uri)
-            self._wait(lambda: 0 if self._heard == path else None, CLOSING, cancel)
+            self._server.wait_until(lambda: 0 if self._heard == path else None, CLOSING, cancel)
         self._open(uri, file.language, file.text, file.known)
 
     def _quiet_at(self, file):
         """When what was published about the file will be complete; None while there is nothing."""
         return None if file.found is None else file.when + (QUIET if file.found else QUIET_EMPTY)
-
-    def _wait(self, due, seconds, cancel):
-        """Waits for the moment that `due()` names, None: not known yet, and `seconds` at most."""
-        news, deadline = self._server.news, time.monotonic() + seconds
-        with cancel.on_cancel(self._wake), news:
-            while self._server.alive and not cancel.cancelled:
-                moment, now = due(), time.monotonic()
-                until = deadline if moment is None else min(moment, deadline)
-                if now >= until:
-                    break
-                news.wait(until - now)
-        cancel.check()
-        if not self._server.alive:
-            raise self._server.death()
-
-    def _wake(self):
-        with self._server.news:
-            self._server.news.notify_all()

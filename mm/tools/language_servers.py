@@ -1,10 +1,9 @@
-"""The language servers of a session: which one a file belongs to, started when it is first asked, shown the
-files as they are.
+"""The language servers of a session: each is started when it is first asked, and shown the files as they are.
 
 A server must not answer from an old text: before every question each file that it has open is looked at
-again, whoever changed it, mm's tools, a command or the user. So are the project's other files: not every
-server looks at the disk again, and a rename would miss what a new file holds. What has changed there is
-reported, and opened as well, because some (clangd) heed nothing else.
+again, whoever changed it: mm's tools, a command or the user. So are the project's other files, because not
+every server looks at the disk again, and a rename would miss what a new file holds. A change there is
+reported, and the file is opened as well, because some servers (clangd) heed nothing else.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from mm.peers.lsp import LanguageServer, ServerError
 from mm.peers.lsp_files import CHANGED, CREATED, DELETED
 from mm.text import one_line
 from mm.tools import files, similar
-from mm.tools.tool import ToolError
 from mm.tools.rename import NAME
+from mm.tools.tool import ToolError
 
 # Servers that run at a time; ends after which a server is not started again.
 SERVERS, FAILURES = 8, 3
@@ -34,43 +33,43 @@ class LanguageServers:
     """`usable` are the languages that have a server on this machine (languages.Found). Every call may raise
     ToolError, ServerError and Cancelled."""
 
-    def __init__(self, usable, cwd: str, environ: dict):
+    def __init__(self, usable, folder: str, environ: dict):
         self.usable = usable
-        self.root = os.path.realpath(cwd)
+        self.root = os.path.realpath(folder)
         self._environ = environ
-        # (language, project's root) -> LanguageServer, the most recently used last
-        self._servers = OrderedDict()
-        self._failed = {}  # the same -> the reason why it is not tried again
+        self._servers = OrderedDict()  # (language, project's root) -> LanguageServer, the last used at the end
+        self._problems = {}  # the same -> why it is not started again
         self._ends = {}  # the same -> how often it has ended
-        self._seen = {}  # (server, URI) -> the file's state when it was last shown
-        self._sources = {}  # server -> (folder, the files of its languages in there as they last were)
+        self._shown = {}  # server -> {URI: the file's state when the server was last shown it}
+        self._sources = {}  # server -> the files of its languages in its folder, as they last were
 
     def close(self) -> None:
         """Ends all of them; returns at once. The next question starts them again."""
-        servers, self._servers = self._servers, OrderedDict()
-        self._seen, self._sources = {}, {}
-        for server in servers.values():
-            server.close()
+        for server in list(self._servers.values()):
+            self._end(server)
+        self._servers.clear()
 
-    def open(self, context, place, cancel):
-        """The server for the file, which it is shown along with all that it has open: (server, URI, what
-        show() returned).
-        """
+    def _end(self, server) -> None:
+        server.close()
+        del self._shown[server], self._sources[server]
+
+    def open(self, context, place) -> tuple:
+        """(server, URI, whether it was just opened): the server for a file, which it is shown."""
         found, root = self._language(place)
         data = files.read(NAME, place)
         if data is None:
-            raise ToolError(similar.missing(NAME, place, context.folder, cancel))
+            raise ToolError(similar.missing(NAME, place, context.folder, context.cancel))
         text = files.decode(NAME, place, data, "search it").text
-        server = self._running(found, root, cancel)
+        server = self._running(found, root, context.cancel)
         uri = uris.to_uri(place.real)
         self._look_again(context, server, found.extensions, uri)
-        shown = server.files.show(uri, found.extensions[_extension(place.real)], text)
+        just_opened = server.files.show(uri, found.extensions[_extension(place.real)], text)
         server.files.use(uri)
-        self._seen[server, uri] = _state(place.real)
-        return server, uri, shown
+        self._shown[server][uri] = _state(place.real)
+        return server, uri, just_opened
 
-    def _language(self, place):
-        """The language of a file and the root of its project."""
+    def _language(self, place) -> tuple:
+        """The language of a file (languages.Found) and the root of its project."""
         extension = _extension(place.real)
         for found in self.usable:
             if extension in found.extensions:
@@ -82,78 +81,69 @@ class LanguageServers:
 
     def _running(self, found, root, cancel):
         key = (found.name, root)
-        if key in self._failed:
-            raise ServerError(self._failed[key])
         server = self._servers.pop(key, None)
         if server is not None and not server.alive:
-            self._drop(server)
-            self._ends[key] = self._ends.get(key, 0) + 1
-            server = None
+            self._end(server)
+            server, self._ends[key] = None, self._ends.get(key, 0) + 1
+            if self._ends[key] == FAILURES:
+                self._problems[key] = OFF % (_name(found), FAILURES)
         if server is None:
-            if self._ends.get(key, 0) >= FAILURES:
-                raise ServerError(OFF % (_name(found), FAILURES))
             server = self._started(key, found, root, cancel)
         self._servers[key] = server
-        while len(self._servers) > SERVERS:
-            self._drop(self._servers.popitem(last=False)[1])
+        if len(self._servers) > SERVERS:
+            self._end(self._servers.popitem(last=False)[1])
         return server
 
-    def _drop(self, server):
-        server.close()
-        self._sources.pop(server, None)
-        self._seen = {key: state for key, state in self._seen.items() if key[0] is not server}
-
     def _started(self, key, found, root, cancel):
-        server = LanguageServer(_name(found), found.argv, root, uris.to_uri(root), self._environ,
-                                found.options)
-        folder = root if uris.is_inside(root, self.root) else self.root
-        sources = languages.sources(folder, found.extensions)  # what comes while it starts is reported again
+        if key in self._problems:
+            raise ServerError(self._problems[key])
+        server = LanguageServer(_name(found), found.argv, root, self._environ, found.options)
+        sources = self._look(server, found.extensions)  # what comes while it starts is reported again
         try:
             server.start(cancel)
         except ServerError as problem:
-            self._failed[key] = str(problem)
+            self._problems[key] = str(problem)
             raise
-        self._sources[server] = folder, sources
+        self._shown[server], self._sources[server] = {}, sources
         return server
 
-    def _look_again(self, context, server, extensions, asked):
-        """Shows the server what has become of its open files, but the one that is `asked` about, and of the
-        others in its project.
-        """
-        sources, changes = self._changed_since(server, extensions)
+    def _look(self, server, extensions) -> dict:
+        folder = server.root if uris.is_inside(server.root, self.root) else self.root
+        return languages.sources(folder, extensions)
+
+    def _look_again(self, context, server, extensions, asked) -> None:
+        """Shows the server what has become of its open files, except the one that is `asked` about, and of the
+        other files of its project."""
+        before, now = self._sources[server], self._look(server, extensions)
+        self._sources[server] = now
+        is_open = set(server.files)
+        changes = [(path, kind) for path, kind in _changes(before, now) if uris.to_uri(path) not in is_open]
         if changes:
-            server.files.changed_on_disk(changes)
-        opened = [uri for uri, kind in changes if kind != DELETED
-                  and _is_small_source(uris.to_path(uri), extensions)][:OPENED]
-        for uri in list(server.files) + opened:
-            path = uris.to_path(uri)
-            state = _state(path)
-            if uri != asked and self._seen.get((server, uri)) != state:
+            server.files.changed_on_disk([(uris.to_uri(path), kind) for path, kind in changes])
+        opened = [path for path, kind in changes if kind != DELETED and now[path][1] <= OPENED_SIZE]
+        for path in list(map(uris.to_path, server.files)) + opened[:OPENED]:
+            uri, state = uris.to_uri(path), _state(path)
+            if uri != asked and self._shown[server].get(uri) != state:
                 self._show(context, server, uri, path, extensions.get(_extension(path)))
-                self._seen[server, uri] = state
-        self._sources[server] = sources  # only now: who is cancelled midway begins anew
+                self._shown[server][uri] = state
 
-    def _changed_since(self, server, extensions):
-        """The project's files as they are now, and (URI, what happened) for those that the server has not
-        open.
-        """
-        folder, before = self._sources[server]
-        now = languages.sources(folder, extensions)
-        changes = {}
-        for path in sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path)):
-            kind = CREATED if path not in before else CHANGED if path in now else DELETED
-            if kind != DELETED or not os.path.lexists(path):  # the look may not have come so far this time
-                changes[uris.to_uri(path)] = kind
-        open_files = set(server.files)
-        return (folder, now), [change for change in changes.items() if change[0] not in open_files]
-
-    def _show(self, context, server, uri, path, language):
+    def _show(self, context, server, uri, path, language) -> None:
         text = text_of(context, path)
         if text is not None:
             server.files.show(uri, language, text)
         elif uri in server.files:
             server.files.forget(uri)
             server.files.changed_on_disk([(uri, DELETED)])
+
+
+def _changes(before, now) -> list:
+    """(path, what happened) for each of the files that differ."""
+    changes = []
+    for path in sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path)):
+        kind = CREATED if path not in before else CHANGED if path in now else DELETED
+        if kind != DELETED or not os.path.lexists(path):  # the look may not have come so far this time
+            changes.append((path, kind))
+    return changes
 
 
 def text_of(context, path: str) -> str | None:
@@ -180,8 +170,3 @@ def _state(path):
         return languages.state(os.stat(path))
     except OSError:
         return None
-
-
-def _is_small_source(path, extensions):
-    state = _state(path)
-    return _extension(path) in extensions and state is not None and state[1] <= OPENED_SIZE

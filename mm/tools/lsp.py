@@ -85,7 +85,7 @@ class _Call:
         self._action = ACTIONS[name]
         self._symbol = one_line(arguments.get("symbol", ""), 200)
         self.place = context.resolve(NAME, arguments["path"]) if arguments.get("path", "").strip() else None
-        self._server = self._uri = self._shown = None
+        self._server = self._uri = self._just_opened = None
         self._sources = {}
         self.title = one_line("lsp: %s %s" % (name, self._subject()), 200)
 
@@ -123,7 +123,7 @@ class _Call:
 
     def _diagnostics(self):
         self._open()
-        found, is_new = self._server.files.diagnostics(self._uri, self._shown, self._cancel)
+        found, is_new = self._server.files.diagnostics(self._uri, self._just_opened, self._cancel)
         if found is None:
             return NO_DIAGNOSTICS % self._server.name
         lines = Lines(self._server.files.text(self._uri))
@@ -190,7 +190,7 @@ class _Call:
     # Asking
 
     def _open(self):
-        self._server, self._uri, self._shown = self._servers.open(self._context, self.place, self._cancel)
+        self._server, self._uri, self._just_opened = self._servers.open(self._context, self.place)
         return self._server
 
     def _ask(self, params):

@@ -246,8 +246,8 @@ class Server:
     def textDocument_didClose(self, params):
         uri = params["textDocument"]["uri"]
         del self.texts[uri], self.versions[uri]
-        self.published.pop(uri, None)
         if self.options["clears"]:
+            self.published.pop(uri, None)
             self.send({"method": "textDocument/publishDiagnostics", "params": {"uri": uri, "diagnostics": []}})
 
     def workspace_didChangeWatchedFiles(self, params):

@@ -281,7 +281,7 @@ class Lsp(Reader):
         lsp_answers.outline(answer)
         lsp_answers.found_symbols([answer], self._context.folder)
         lsp_answers.diagnostics(answer if isinstance(answer, list) else [answer], "a.py", lambda position: (0, 0))
-        changes = rename.plan(answer, LanguageServer("fuzz", (), "/", "file:///", {}), self._context, "greet", "hail")
+        changes = rename.plan(answer, LanguageServer("fuzz", (), "/", {}), self._context, "greet", "hail")
         rename.summary(changes)
         rename.listing(changes)
 
