@@ -51,7 +51,7 @@ class ModelRequests:
         session, prepared, window = self._session, self._session.prepared, self._process.model.window
         messages = history.to_wire(prepared.system, session.messages)
         guess = prepared.meter.guess(session.messages)
-        stream = _Stream(self._front, self._process.config, self._tries.left(THOUGHT_TOO_LONG), window.size)
+        stream = Stream(self._front, self._process.config, self._tries.left(THOUGHT_TOO_LONG), window.size)
         pieces = chat.complete(self._server, messages, prepared.wire_tools, self._cancel, self._process.tap,
                                self._listener, self._process.model.learned)
         try:
@@ -69,7 +69,7 @@ class ModelRequests:
             raise self._nothing_said(stream)
         return Answer(calls, stream.finish, stream.again)
 
-    def _keep(self, stream: _Stream) -> list:
+    def _keep(self, stream: Stream) -> list:
         """Puts what was said into the history; returns the Calls, which get their identifiers here."""
         calls = [Call(self._process.next_ref(), call.name, call_arguments.read(call.arguments))
                  for call in stream.calls]
@@ -81,7 +81,7 @@ class ModelRequests:
             self._session.messages.append(history.nothing_said(stream.thought, field))
         return calls
 
-    def _nothing_said(self, stream: _Stream) -> EmptyAnswer:
+    def _nothing_said(self, stream: Stream) -> EmptyAnswer:
         if stream.fills_window():
             return EmptyAnswer(FULL_WINDOW % (self._server.url, self._process.model.window.size))
         return EmptyAnswer((EMPTY_CUT_ANSWER if stream.finish == "length" else EMPTY_ANSWER)
@@ -101,8 +101,11 @@ def count(process, session, front, usage) -> None:
     front.emit(WindowUse((usage.input or 0) + (usage.output or 0), process.model.window.size))
 
 
-class _Stream:
-    """One answer as it streams in. `again`: None, or the SecondTry for what is wrong with it."""
+class Stream:
+    """One answer as it streams in. `again`: None, or the SecondTry for what is wrong with it.
+
+    Only a part of `front` is needed, `emit`, for the pieces of text and reasoning.
+    """
 
     def __init__(self, front, config, limits_thought: bool, window: int):
         self._front, self._window = front, window

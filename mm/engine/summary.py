@@ -10,9 +10,10 @@ import contextlib
 
 from mm import log
 from mm.conversation import compaction, estimate
-from mm.engine import loops, request
+from mm.engine import request
+from mm.engine.second_tries import REPEATED_TEXT, THOUGHT_TOO_LONG
 from mm.errors import UserError
-from mm.events import Text, Thought
+from mm.events import Text
 from mm.model import chat
 
 # Why there is none, besides the server's own words.
@@ -20,7 +21,7 @@ NO_SUMMARY = "the model wrote no summary"
 TOOL_CALL = "the model called a tool instead of writing a summary"
 TOO_LONG = "the summary is too long"
 CUT = "the summary was cut at the server's length limit"
-THOUGHT_TOO_LONG = "the model thought for too long"
+TOO_MUCH_THOUGHT = "the model thought for too long"
 REPEATED = "the model repeated itself"
 
 ONCE_MORE = "compact: %s; asking once more, with a transcript"
@@ -63,55 +64,33 @@ def ask(process, session, front, cancel, summarised: list, refused: bool) -> str
 
 
 def _answer(process, session, front, cancel, messages: list, tools: list) -> str:
-    """What the model answers to one request. The server's counts belong to the session's totals, but not to
-    its meter: this was another request than the conversation's."""
-    summary = _Summary(process, session.prepared.meter.ratio)
+    """What the model answers to one request. The server's counts belong to the session's totals, but not to its
+    meter: this was another request than the conversation's."""
+    window = process.model.window.size
+    stream = request.Stream(_Limit(window, session.prepared.meter.ratio), process.config, True, window)
     pieces = chat.complete(process.model.server(cancel), messages, tools, cancel, process.tap,
                            request.listener(session, front), process.model.learned)
     with contextlib.closing(pieces):
-        for piece in pieces:
-            if type(piece) is chat.Usage:
-                request.count(process, session, front, piece)
-            else:
-                summary.take(piece)
-    return summary.text()
+        stream.read(pieces)
+    if stream.usage:
+        request.count(process, session, front, stream.usage)
+    text = compaction.cleaned(stream.text)
+    for failed, why in ((stream.again is REPEATED_TEXT, REPEATED), (stream.calls, TOOL_CALL),
+                        (stream.again is THOUGHT_TOO_LONG, TOO_MUCH_THOUGHT), (not text, NO_SUMMARY),
+                        (stream.finish == "length", CUT)):
+        if failed:
+            raise SummaryFailed(why)
+    return text
 
 
-class _Summary:
-    """A summary as it streams in. One that will not do is given up at once."""
+class _Limit:
+    """The front end of a summary: shows nothing, and gives up one that grows too long."""
 
-    def __init__(self, process, ratio: float):
-        self._most_thought, self._window = process.config.model_max_reasoning, process.model.window.size
-        self._loops, self._ratio = loops.TextLoops(prose=True), ratio
-        self._texts, self._tokens, self._thought = [], 0.0, 0
-        self._called, self._finish = False, None
+    def __init__(self, window: int, ratio: float):
+        self._left = compaction.LARGEST_SUMMARY * window / ratio if window else float("inf")
 
-    def take(self, piece) -> None:
-        """Takes a piece of the answer. Raises SummaryFailed."""
-        kind = type(piece)
-        if kind is Text:
-            self._texts.append(piece.text)
-            self._tokens += self._ratio * estimate.tokens(piece.text)
-            if self._loops.feed(piece.text):
-                raise SummaryFailed(REPEATED)
-            if self._window and self._tokens > compaction.LARGEST_SUMMARY * self._window:
+    def emit(self, event) -> None:
+        if type(event) is Text:
+            self._left -= estimate.tokens(event.text)
+            if self._left < 0:
                 raise SummaryFailed(TOO_LONG)
-        elif kind is Thought:
-            self._thought += len(piece.text)
-            if self._most_thought and self._thought > self._most_thought:
-                raise SummaryFailed(THOUGHT_TOO_LONG)
-        elif kind is chat.Misread:
-            self._texts, self._tokens = [], 0.0
-        elif kind is chat.ToolCall:
-            self._called = True
-        elif kind is chat.Finish:
-            self._finish = piece.reason
-
-    def text(self) -> str:
-        """The whole summary. Raises SummaryFailed."""
-        text = compaction.cleaned("".join(self._texts))
-        for failed, why in ((self._called, TOOL_CALL), (not text, NO_SUMMARY),
-                            (self._finish == "length", CUT)):
-            if failed:
-                raise SummaryFailed(why)
-        return text

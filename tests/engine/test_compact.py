@@ -170,7 +170,7 @@ class Compact(unittest.TestCase):
         summary.CUT: [{"text": "Goal"}, {"finish": "length"}],
         summary.TOO_LONG: [{"text": LONG}, {"hang": True}],
         summary.REPEATED: [{"text": "Goal: the same words again and again. " * 60}, {"hang": True}],
-        summary.THOUGHT_TOO_LONG: [{"thought": ["t" * 8000] * 4}, {"hang": True}],
+        summary.TOO_MUCH_THOUGHT: [{"thought": ["t" * 8000] * 4}, {"hang": True}],
         "refused the request (400): no": [{"status": 400, "body": "no"}],
         "closed the connection": [{"text": "Goa"}, {"drop": True}],
     }

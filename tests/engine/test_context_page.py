@@ -27,7 +27,7 @@ class ThePage(unittest.TestCase):
             *(text.replace("%d", "N").replace("%s", "<command>")
               for text in (window.SMALL, window.TRUNCATED)), history.SUMMARY_HEAD, history.SUMMARY_END,
               compaction.NOT_SMALLER,
-            summary.NO_SUMMARY, summary.TOOL_CALL, summary.TOO_LONG, summary.CUT, summary.THOUGHT_TOO_LONG,
+            summary.NO_SUMMARY, summary.TOOL_CALL, summary.TOO_LONG, summary.CUT, summary.TOO_MUCH_THOUGHT,
             compact.NOTHING_LEFT,
         ] + [form % "…" for form in compaction.FACTS.values()]
         for text in texts:
