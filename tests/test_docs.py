@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import unittest
@@ -13,6 +14,7 @@ from mm.fronts import editors
 from mm.skills import catalogue
 from mm.tools import registry
 from tests import support
+from tests.test_layout import rooms
 
 
 def read(name):
@@ -81,6 +83,35 @@ class Documentation(unittest.TestCase):
                 if name.endswith(".py") and name != "__init__.py":
                     with self.subTest(os.path.join(folder, name)):
                         self.assert_holds(text, name)
+
+
+class WhatIsPure(unittest.TestCase):
+    """docs/architecture.md calls rooms pure that do no input or output, wait for nothing and know no time."""
+
+    IMPURE = {"os", "io", "sys", "time", "datetime", "random", "secrets", "tempfile", "shutil", "glob", "pathlib", "signal",
+              "socket", "select", "ssl", "threading", "queue", "subprocess", "http", "urllib.request"}
+
+    def test_a_pure_room_imports_nothing_impure(self):
+        rooms = pure_rooms()
+        self.assertGreater(len(rooms), 20)
+        for path in rooms:
+            with self.subTest(path):
+                tree = ast.parse(read(path))
+                imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+                imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+                self.assertEqual(imported & self.IMPURE, set())
+
+
+def pure_rooms() -> list:
+    """The paths of the rooms that the table of the house calls pure: names, then what they are."""
+    floor, found = "", []
+    for line in read("docs/architecture.md").split("```")[1].splitlines():
+        floor = (re.findall(r"^  (\w+)/", line) or [floor if line.startswith("   ") else ""])[0]
+        for names, what in re.findall(r"((?:\w+\.py(?:, )?)+)(.*?)(?=\s\w+\.py|$)", line):
+            if re.search(r"\bpure\b", what):
+                found += [path for path, _, _ in rooms().values() if os.path.basename(path) in names.split(", ")
+                          and path.startswith(os.path.join("mm", floor))]
+    return found
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""file: URIs and paths. Pure. Servers write the same file's URI in several ways; a path has one."""
+"""file: URIs and paths. Servers write the same file's URI in several ways; a path has one."""
 
 from __future__ import annotations
 

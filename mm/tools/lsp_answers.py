@@ -1,4 +1,4 @@
-"""What language servers answer, as the model reads it: relative paths, lines and columns from 1. Pure.
+"""What language servers answer, as the model reads it: relative paths, lines and columns from 1.
 
 The protocol lets a server choose between several shapes for most answers; here they become one.
 """
