@@ -186,7 +186,7 @@ class Values(unittest.TestCase):
             if name not in ("hooks", "mcp", "agents", "lsp"):
                 self.assertEqual(got, tuple(value) if isinstance(value, list) else value, name)
 
-    def test_every_value_that_does_not_fit_is_one_line_with_file_and_key(self):
+    def test_a_value_that_does_not_fit(self):
         folders = Folders()
         for name, (_, wrong) in VALUES.items():
             for value in wrong:
@@ -200,7 +200,7 @@ class Values(unittest.TestCase):
                 self.assertEqual(len(text.splitlines()), 1, text)
                 self.assertLess(len(text), 700)
 
-    def test_every_broken_file_is_one_line_that_says_where(self):
+    def test_a_broken_file_is_one_line(self):
         folders = Folders()
         for content, named in BROKEN:
             path = folders.user(content)
@@ -212,13 +212,13 @@ class Values(unittest.TestCase):
             self.assertTrue(text.isprintable(), text)
             self.assertNotIn("secret", text)
 
-    def test_a_file_that_is_not_utf_8_names_the_line(self):
+    def test_a_file_that_is_not_utf_8(self):
         folders = Folders()
         folders.user(b"{\n\"acp\": {\"name\": \"\xff\"}}")
         with self.assertRaisesRegex(UserError, "line 2 is not UTF-8"):
             folders.load()
 
-    def test_a_byte_order_mark_and_a_schema_are_no_error(self):
+    def test_a_byte_order_mark_and_a_schema(self):
         folders = Folders()
         folders.user(b"\xef\xbb\xbf{\"$schema\": \"x.json\", \"maxSteps\": 7}")
         self.assertEqual(folders.load().max_steps, 7)
@@ -248,7 +248,7 @@ class Values(unittest.TestCase):
         folders.user({"lsp": False})
         self.assertIs(folders.load().lsp, False)
 
-    def test_the_timeout_of_bash_is_never_above_its_highest(self):
+    def test_the_timeout_of_bash_has_a_maximum(self):
         folders = Folders()
         folders.user({"bash": {"timeout": 500, "maxTimeout": 60}})
         self.assertEqual(folders.load().bash_timeout, 60)
@@ -260,7 +260,7 @@ class Values(unittest.TestCase):
         loaded.model_extra["stream"] = True
         self.assertEqual(Folders().load().model_extra, {})
 
-    def test_paths_start_at_the_home_and_at_the_folder_of_the_start(self):
+    def test_where_paths_start(self):
         folders = Folders()
         folders.user({"skills": {"dirs": ["~/skills", "tools/skills"]}, "sessions": {"dir": "~/talks"}})
         loaded = folders.load()
@@ -300,7 +300,7 @@ class Layers(unittest.TestCase):
             self.assertEqual((loaded.acp_name, loaded.max_steps, loaded.yolo), ("otto", 100, True))
             self.assertEqual(loaded.warnings, ())
 
-    def test_a_named_file_that_is_not_there_is_an_error(self):
+    def test_a_named_file_that_is_missing(self):
         with self.assertRaisesRegex(UserError, "/nowhere.json: there is no such file"):
             Folders().load("/nowhere.json")
 
@@ -352,7 +352,7 @@ class Secrets(unittest.TestCase):
         self.assertEqual((loaded.model_api_key, loaded.model_headers),
                          ("sk-1", {"X-Team": "blue", "X-Plain": "$ 5"}))
 
-    def test_a_variable_that_is_missing_or_no_header_value_is_an_error_without_its_value(self):
+    def test_a_variable_that_cannot_be_a_header(self):
         folders = Folders()
         path = folders.user(self.KEY)
         for environ, named in (({}, "%s: model.apiKey: the environment variable TEAM_KEY is not set" % path),
@@ -365,10 +365,10 @@ class Secrets(unittest.TestCase):
             self.assertIn(named, str(caught.exception))
             self.assertNotIn("secret", str(caught.exception))
 
-    def test_the_variable_of_mm_is_taken_as_it_is(self):
+    def test_mm_api_key_is_taken_literally(self):
         self.assertEqual(Folders().load(MM_URL="http://h/v1", MM_API_KEY="$HOME").model_api_key, "$HOME")
 
-    def test_they_go_only_to_a_url_that_the_user_set(self):
+    def test_secrets_go_only_to_the_users_url(self):
         for user, project, environ, overrides, sent in (
             ({"url": "http://user/v1"}, {}, {}, {}, True),
             ({}, {}, {"MM_URL": "http://variable/v1"}, {}, True),
@@ -487,7 +487,7 @@ class TheSchema(unittest.TestCase):
 class Hostile(unittest.TestCase):
     """Files that are none, in the project's folder. Each is one line, at once."""
 
-    def test_what_is_no_file_or_too_large_is_one_line(self):
+    def test_what_is_not_a_file_or_too_large(self):
         def folder(path):
             os.makedirs(path)
 
@@ -516,14 +516,14 @@ class Hostile(unittest.TestCase):
         os.symlink("nowhere", folders.project_file)
         self.assertEqual(folders.load().files[1], (folders.project_file, "not there"))
 
-    def test_it_does_not_matter_to_a_file_that_is_read_alone(self):
+    def test_a_named_file_ignores_a_broken_project_file(self):
         folders = Folders()
         os.makedirs(os.path.dirname(folders.project_file))
         os.mkfifo(folders.project_file)
         self.assertEqual(folders.load(write(folders.home + "/own.json", {"maxSteps": 3})).max_steps, 3)
 
     @unittest.skipIf(os.geteuid() == 0, "root reads everything")
-    def test_a_file_that_may_not_be_read_is_one_line(self):
+    def test_a_file_without_permission_is_one_line(self):
         folders = Folders()
         os.chmod(folders.user({}), 0)
         with self.assertRaisesRegex(UserError, "Permission denied"):
@@ -553,7 +553,7 @@ class Places(unittest.TestCase):
             self.assertEqual((places.config_folder(environ, platform),
                               places.state_folder(environ, platform)), expected)
 
-    def test_no_home_is_the_account_s_and_no_crash(self):
+    def test_without_home_the_accounts_is_used(self):
         for environ in ({}, {"HOME": ""}, {"HOME": "relative"}):
             folder = places.config_folder(environ)
             self.assertTrue(folder is None or os.path.isabs(folder))
@@ -572,7 +572,7 @@ class Places(unittest.TestCase):
 
 
 class OneDefinition(unittest.TestCase):
-    def test_the_schema_has_every_key_with_description_and_default(self):
+    def test_the_schema_describes_every_key(self):
         root = schema.config_schema()
         self.assertEqual(root["$schema"], "https://json-schema.org/draft/2020-12/schema")
         for key in KEYS:

@@ -61,7 +61,7 @@ RULES = (
 
 
 class Untrusted(unittest.TestCase):
-    def test_only_what_the_rules_name_is_taken_and_one_warning_names_the_rest(self):
+    def test_the_rules_for_an_untrusted_file(self):
         for user, project, expected, ignored in RULES:
             folders = Folders()
             folders.user(user)
@@ -76,7 +76,7 @@ class Untrusted(unittest.TestCase):
                     self.assertEqual(sorted(named), sorted(ignored))
                     self.assertTrue(loaded.warnings[0].startswith(folders.project_file + " is not trusted"))
 
-    def test_every_key_that_is_not_named_by_the_rules_is_ignored(self):
+    def test_keys_without_a_rule_are_ignored(self):
         free = {key.name for key in KEYS if key.trust == ANY}
         self.assertEqual(free, {"acp.name", "acp.title", "acp.thoughts", "sessions.enabled",
                                 "context.threshold", "context.keepLastTurns", "context.reserve"})
@@ -88,7 +88,7 @@ class Untrusted(unittest.TestCase):
             self.assertEqual(getattr(loaded, config.attribute(name)), default)
             self.assertIn(name, loaded.warnings[0])
 
-    def test_the_environment_and_the_command_line_win_over_it(self):
+    def test_environment_and_command_line_win(self):
         folders = Folders()
         write(folders.project_file, {"yolo": False})
         self.assertTrue(folders.load(MM_YOLO="1").yolo)
@@ -107,7 +107,7 @@ class Untrusted(unittest.TestCase):
                          (1, False, ()))
         self.assertEqual(loaded.hooks["preToolCall"][0].folder, os.path.dirname(folders.project_file))
 
-    def test_folders_of_skills_are_inside_links_resolved_and_after_the_user_s(self):
+    def test_skill_folders_stay_inside_and_come_last(self):
         folders = Folders()
         outside = os.path.join(folders.home, "outside")
         os.makedirs(outside)
@@ -123,7 +123,7 @@ class Untrusted(unittest.TestCase):
                                               project))
         self.assertIn("ignored: skills.dirs", loaded.warnings[0])
 
-    def test_a_link_that_leaves_the_folder_turns_sessions_off(self):
+    def test_a_link_out_turns_sessions_off(self):
         for user, project in (({"sessions": {"enabled": True}}, None), ({}, {"sessions": {"enabled": True}}),
                               ({}, {"sessions": {"enabled": True, "dir": ".mm/sessions/deeper"}})):
             folders = Folders()
@@ -137,7 +137,7 @@ class Untrusted(unittest.TestCase):
             self.assertEqual(len(loaded.warnings), 1)
             self.assertIn("sessions are off: a link leads .mm/sessions", loaded.warnings[0])
 
-    def test_a_file_behind_a_link_that_leaves_the_folder_is_not_read(self):
+    def test_a_configuration_behind_a_link_out(self):
         for content in ({"maxSteps": 5}, "root:x:0:0", "/dev/zero"):
             with self.subTest(content):
                 folders = Folders()
@@ -153,7 +153,7 @@ class Untrusted(unittest.TestCase):
                     trust_project(folders)
                     self.assertEqual(folders.load().max_steps, 5)
 
-    def test_a_link_inside_the_folder_and_the_user_s_own_folder_leave_sessions_on(self):
+    def test_harmless_links_leave_sessions_on(self):
         folders = Folders()
         os.makedirs(os.path.join(folders.project, "store"))
         os.makedirs(os.path.join(folders.project, ".mm"))
@@ -202,7 +202,7 @@ class Trusting(unittest.TestCase):
         os.remove(self.folders.project_file)
         self.assertTrue(self.folders.load().trusts(project, environ))
 
-    def test_trust_belongs_to_the_folder_however_it_is_reached(self):
+    def test_trust_belongs_to_the_real_folder(self):
         write(self.folders.project_file, {"maxSteps": 500})
         trust_project(self.folders)
         link = os.path.join(self.folders.home, "link")
@@ -256,7 +256,7 @@ class Trusting(unittest.TestCase):
         with self.assertRaisesRegex(UserError, "Not a directory|File exists"):
             trust_project(self.folders)
 
-    def test_a_file_read_alone_knows_whether_the_folder_is_trusted(self):
+    def test_trust_with_a_named_file(self):
         write(self.folders.project_file, {"maxSteps": 500})
         named = write(os.path.join(self.folders.home, "own.json"), {})
         self.assertFalse(self.folders.load(named).trusted)

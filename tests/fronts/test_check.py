@@ -119,7 +119,7 @@ class TheMakes(Checking):
                 self.assertEqual(lines["tools"], [line])
                 self.assertEqual("not ready" in lines, code == 1)
 
-    def test_a_model_that_answers_in_words_is_asked_in_plainer_ones(self):
+    def test_a_second_plainer_wish(self):
         with Pages(*fakes.vllm(), chat=lambda body: (fakes.calls if "now" in body["messages"][1]["content"]
                                                      else fakes.words("Sure."))(body)) as fake:
             self.assertTrue(self.check(code=0, OPENAI_BASE_URL=fake.url)["tools"][0].startswith("ok real tool calls"))
@@ -140,7 +140,7 @@ class TheMakes(Checking):
         rate = re.fullmatch(r"ok prompt (\d+) tokens/s \(by mm's clock\)", speed)
         self.assertTrue(rate and 100 < int(rate[1]) <= 800, speed)
 
-    def test_an_answer_that_does_not_come_has_an_end(self):
+    def test_an_answer_that_never_comes(self):
         with Pages(*fakes.vllm(), chat=lambda body: time.sleep(0.5) or []) as fake:
             begin = time.monotonic()
             tried = trial.ask(Server(fake.url, "m"), Cancel(), seconds=0.15)
@@ -173,7 +173,7 @@ class TheNewcomer(Checking):
             self.assertFalse([line for name, each in lines.items() for line in each
                               if not line.startswith("ok")])
 
-    def test_a_server_that_wants_a_key_says_how_to_give_it_one(self):
+    def test_a_server_that_wants_a_key(self):
         with Pages({}, (401, {"error": {"message": "Invalid API Key"}}), "llama.cpp") as fake:
             line = self.check(code=1, OPENAI_BASE_URL=fake.url)["server"][0]
             self.assertIn("wants an API key", line)
@@ -311,7 +311,7 @@ class TheRest(Checking):
         self.assertIn("\x1b[31m!!\x1b[0m  tools", coloured)
         self.assertNotIn("\x1b", plain)
 
-    def test_a_configuration_that_is_wrong_is_the_usual_line(self):
+    def test_a_wrong_configuration(self):
         done = support.run("--check", "--config", "/nonexistent/config.json")
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1))
 

@@ -54,12 +54,12 @@ class Blocks(unittest.TestCase):
             for opening, closing in ("()", "{}", "[]"):
                 self.assertEqual(text.count(opening), text.count(closing), name)
 
-    def test_an_editor_s_name_prints_the_blocks_of_its_plug_ins(self):
+    def test_an_editors_name_prints_all_its_blocks(self):
         self.assertEqual(editors.block("neovim", COMMAND),
                          editors.block("codecompanion", COMMAND) + "\n\n" + editors.block("avante", COMMAND))
         self.assertEqual(editors.block("Emacs", COMMAND), editors.block("agent-shell", COMMAND))
 
-    def test_an_unknown_name_is_an_error_with_the_names(self):
+    def test_an_unknown_name(self):
         for name, hint in (("zde", "(did you mean zed?)"), ("vscode", ""), ("", ""), ("x" * 10000, "")):
             with self.assertRaises(UserError) as caught:
                 editors.block(name, COMMAND)
@@ -103,7 +103,7 @@ class Command(unittest.TestCase):
         self.assertEqual(command[3], os.path.join(support.PROJECT, "mm"))
         self.starts(command)
 
-    def test_an_interpreter_reached_through_a_link_is_named_itself(self):
+    def test_the_real_interpreter_is_named(self):
         link = os.path.join(support.scratch_folder(), "python3")
         os.symlink(os.path.realpath(sys.executable), link)
         self.assertEqual(self.printed(link, support.pyz())[0], os.path.realpath(sys.executable))

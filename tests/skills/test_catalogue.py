@@ -42,7 +42,7 @@ class Order(SkillsTest):
         self.trust()
         self.check(IN_ORDER)
 
-    def test_in_an_untrusted_folder_the_users_own_come_first(self):
+    def test_in_an_untrusted_folder(self):
         self.check(UNTRUSTED_ORDER)
 
     def test_a_changed_file_makes_the_folder_untrusted_again(self):
@@ -50,7 +50,7 @@ class Order(SkillsTest):
         self.put("project/.mm/config.json", '{"maxSteps": 3}')
         self.check(UNTRUSTED_ORDER)
 
-    def test_the_bundled_one_comes_last_in_a_trusted_folder(self):
+    def test_the_bundled_one_in_a_trusted_folder(self):
         self.skill("project", "bg-jobs")
         self.trust()
         self.assertEqual(self.winner("bg-jobs"), "project")
@@ -77,7 +77,7 @@ class Order(SkillsTest):
         skills = catalogue.find(self.project, self.config(), self.environ).skills
         self.assertEqual([skill.name for skill in skills], ["a", "b", "bg-jobs", "c", "d"])
 
-    def test_a_project_adds_folders_of_its_own_behind_everything_of_the_users(self):
+    def test_a_projects_own_folders_come_last(self):
         self.configure("project", skills={"dirs": ["tools", self.path("elsewhere")]})
         self.skill("project/tools")
         self.skill("project")
@@ -92,7 +92,7 @@ class Order(SkillsTest):
         self.trust()
         self.assertEqual(self.winner(), "tools")
 
-    def test_a_users_relative_folder_is_taken_from_the_start_folder(self):
+    def test_a_users_relative_folder(self):
         self.configure("user", skills={"dirs": ["tools", "~/mine"]})
         self.skill("home/mine")
         self.skill("project/tools", "other")
@@ -128,7 +128,7 @@ class SessionsFolder(SkillsTest):
         self.put("other/.mm/config.json", '{"yolo": false}')
         self.assertEqual(self.winner(cwd=self.other), "user")
 
-    def test_a_file_that_cannot_be_read_is_no_trust(self):
+    def test_an_unreadable_file_gives_no_trust(self):
         self.skill("other/.mm/skills")
         self.skill("user")
         os.mkfifo(self.path("other/.mm/config.json"))
@@ -140,7 +140,7 @@ class SessionsFolder(SkillsTest):
         os.symlink(self.project, self.path("link"))
         self.assertEqual(self.winner(cwd=self.path("link")), "project")
 
-    def test_parents_up_to_the_git_root_are_searched_the_nearest_first(self):
+    def test_the_nearest_parent_comes_first(self):
         places = ("other/inner/.mm/skills", "other/inner/.agents/skills", "other/.mm/skills",
                   "other/.agents/skills", "other/inner/.claude/skills")
         for place in places:
@@ -169,12 +169,12 @@ class SessionsFolder(SkillsTest):
         self.assertEqual([self.winner(name, cwd=self.inner) for name in "ab"],
                          ["other/.mm/skills", "other/inner/.mm/skills"])
 
-    def test_in_the_home_folder_the_users_own_stay_the_users_own(self):
+    def test_in_the_home_folder(self):
         self.skill("user agents", description="mine")
         self.skill("home/.mm/skills", description="untrusted")
         self.assertEqual(self.winner(cwd=self.home, start=self.home), "mine")
 
-    def test_an_untrusted_start_folders_additions_stay_last_in_another_session(self):
+    def test_additions_stay_last_in_another_session(self):
         start = self.path("start")
         self.put("start/.mm/config.json", json.dumps({"skills": {"dirs": ["tools"]}}))
         self.skill("start/tools", "a")
@@ -206,7 +206,7 @@ class Files(SkillsTest):
             self.skill("project", allowed_tools=text)
             self.assertEqual(self.find()[0]["greetings"].allowed_tools, ("Read", "Bash(ls)"))
 
-    def test_allowed_tools_that_never_close_their_brackets_take_no_time(self):
+    def test_unclosed_brackets_take_no_time(self):
         self.skill("project", allowed_tools="a(" * 30_000)
         begin = time.monotonic()
         self.assertEqual(len(self.find()[0]["greetings"].allowed_tools), 30_000)
@@ -294,7 +294,7 @@ class Files(SkillsTest):
 
 
 class HostileFiles(SkillsTest):
-    def test_what_is_no_regular_file_is_skipped_at_once(self):
+    def test_only_regular_files_are_opened(self):
         pipe, folder = self.path("project/.mm/skills/pipe/SKILL.md"), self.path("project/.mm/skills/folder/SKILL.md")
         os.makedirs(os.path.dirname(pipe))
         os.mkfifo(pipe)
@@ -324,7 +324,7 @@ class HostileFiles(SkillsTest):
         os.symlink(self.path("project/.agents/skills"), self.path("home/.agents/skills"))
         self.assertEqual(self.find()[1], ())
 
-    def test_links_out_of_an_untrusted_folder_are_not_followed(self):
+    def test_links_out_are_not_followed(self):
         outside = self.skill("secrets", "greetings")
         os.makedirs(self.path("project/.mm/skills/file"))
         os.symlink(outside, self.path("project/.mm/skills/file/SKILL.md"))
@@ -352,7 +352,7 @@ class HostileFiles(SkillsTest):
         os.symlink(self.path("elsewhere"), self.path("home/.agents/skills"))
         self.assertEqual(set(self.find()[0]), {"greetings"})
 
-    def test_a_link_that_an_addition_of_the_project_leads_through(self):
+    def test_a_link_within_an_added_folder(self):
         self.skill("secrets")
         self.configure("project", skills={"dirs": ["tools"]})
         os.makedirs(self.path("project/tools"))
@@ -489,7 +489,7 @@ class Texts(unittest.TestCase):
         self.assertEqual(invocation.hidden(SKILLS, RESERVED), ['skill "compact" is hidden by the command of '
                                                                'that name'])
 
-    def test_the_list_for_the_editor_fits_into_a_line(self):
+    def test_the_editors_list_fits_into_a_line(self):
         for sign in "x\"é漢😀":
             with self.subTest(sign):
                 skills = known(*("%s-%03d" % ("n" * 60, number) for number in range(200)),

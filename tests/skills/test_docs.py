@@ -63,7 +63,7 @@ class ThePage(unittest.TestCase):
             with self.subTest(text):
                 self.assertIn(text, PAGE)
 
-    def test_it_has_the_catalogues_line_of_each_bundled_skill(self):
+    def test_it_lists_the_bundled_skills(self):
         settings = config.load(support.scratch_folder(), support.environment())
         skills = catalogue.find(settings.folder, settings, support.environment()).skills
         for skill in skills:

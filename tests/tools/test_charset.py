@@ -69,7 +69,7 @@ class Charset(unittest.TestCase):
             with self.subTest(body=body, named=named):
                 self.assertEqual(charset.decode(body, named, is_markup), expected)
 
-    def test_an_end_that_was_cut_off_within_a_character(self):
+    def test_an_end_cut_within_a_character(self):
         self.assertEqual(charset.decode("日本語".encode()[:-1], "", False, whole=False), "日本")
 
     def test_a_page_that_never_gets_to_the_point(self):

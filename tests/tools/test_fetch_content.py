@@ -108,7 +108,7 @@ class WhatIsRead(FetchTest):
             with self.subTest(kind=kind[:40], body=body[:20]):
                 self.assertEqual(self.fetch_one(response(body, kind)), expected)
 
-    def test_what_is_a_page_is_prose_and_the_rest_is_not(self):
+    def test_only_a_page_is_prose(self):
         web = self.serve({"/a": response(b"a", "text/html"), "/b": response(b"{}", "application/json")})
         self.assertEqual([self.prepare_fetch(web.url(target)).run(None).prose for target in ("/a", "/b")],
                          [True, False])
@@ -173,7 +173,7 @@ class WhatIsRead(FetchTest):
         head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\n\r\n"
         self.assertEqual(self.fetch_one([head, b"3\r\nabc\r\n", b"2;x=y\r\nde\r\n0\r\n\r\n"]), "abcde")
 
-    def test_the_end_of_a_body_is_where_its_length_says(self):
+    def test_the_length_ends_a_body(self):
         begin = time.monotonic()
         self.assertEqual(self.fetch_one([b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: "
                                          b"2\r\n\r\nok and more", HOLD]), "ok")
@@ -270,7 +270,7 @@ class WhereItGoes(FetchTest):
                                                   "with curl for a local server, "
                                                   "or set fetch.allowPrivate.]" % (host, address))
 
-    def test_the_name_is_looked_up_once_and_the_connection_goes_to_what_was_checked(self):
+    def test_the_checked_address_is_connected_to(self):
         web = self.serve({"/": response(b"here", TEXT)})
         self.names = {"pinned.invalid": ["127.0.0.1"]}
         self.assertTrue(self.fetch(web.url(host="pinned.invalid")).endswith("\n\nhere"))
@@ -342,7 +342,7 @@ class Proxies(FetchTest):
         super().setUp()
         self.allow = False
 
-    def test_the_proxy_is_asked_for_the_whole_url_and_looks_the_name_up(self):
+    def test_a_proxy_gets_the_whole_url(self):
         proxy = self.serve({"http://example.com/x?y": response(b"by proxy", TEXT),
                             "http://example.com:81/": response(b"port", TEXT)})
         for name in ("http_proxy", "HTTP_PROXY"):
@@ -402,7 +402,7 @@ class Tls(FetchTest):
         self.addCleanup(lambda: os.environ.pop("SSL_CERT_FILE") if before is None
                         else os.environ.update(SSL_CERT_FILE=before))
 
-    def test_the_certificate_is_checked_against_the_name_and_the_connection_is_pinned(self):
+    def test_certificate_and_pinning(self):
         web = self.serve({"/": response(b"secret", TEXT)}, self.tls)
         self.assertTrue(self.fetch(web.url(host="secure.invalid")).endswith("\n\nsecret"))
         self.assertEqual((self.sni, self.asked), (["secure.invalid"], ["secure.invalid"]))
@@ -652,7 +652,7 @@ class TheTool(FetchTest):
         self.assertEqual((tool.name, tool.kind, registry.call_title(tool, {"url": "https://x.example/\n"})),
                          ("fetch_content", "fetch", "fetch_content: https://x.example/"))
 
-    def test_the_files_it_names_are_those_of_the_docs(self):
+    def test_the_named_files_are_documented(self):
         with open(os.path.join(support.PROJECT, "docs", "fetch.md"), encoding="utf-8") as file:
             docs = file.read()
         from mm.tools import page

@@ -52,7 +52,7 @@ class Pages(unittest.TestCase):
                 title = "# %s\n\n" % found.title if found.title else ""
                 self.assertEqual((title + found.text + "\n", found.note), (expected, None))
 
-    def test_the_way_it_is_cut_in_pieces_does_not_show(self):
+    def test_pieces_do_not_show(self):
         with open(os.path.join(PAGES, "document.html"), encoding="utf-8") as file:
             markup = file.read()
         expected = read(markup).text
@@ -69,7 +69,7 @@ class Pages(unittest.TestCase):
             with self.subTest(markup):
                 self.assertEqual(read(markup).text, "x")
 
-    def test_long_programs_styles_and_data_are_no_broken_markup(self):
+    def test_long_programs_are_not_broken_markup(self):
         long = "x < y; " * 10_000
         found = read("<script>%s</script><style>%s</style><!--%s--><p>a<img alt=b "
                      "src='data:image/png;base64,%s'>c" % (long, long, long, "A" * 99_999))
