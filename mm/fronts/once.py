@@ -51,9 +51,7 @@ def answer(config, demo: bool, question: str, folder: str, color: str, go_on: bo
         raise UserError(NO_QUESTION, 2)
     if question.startswith("/"):
         _refuse_commands(question, config, folder)
-    screen = Screen(sys.stdout if sys.stdout.isatty() else sys.stderr, color)
-    if sys.stderr.isatty():
-        log.sink = screen.line
+    screen = _screen(color)
     for warning in config.warnings:
         log.line("mm: " + warning)
     process = Process(config, demo, tap, can_ask=bool(tap))  # an editor is what a transcript is played by
@@ -81,6 +79,14 @@ def answer(config, demo: bool, question: str, folder: str, color: str, go_on: bo
         child.end_all()
         log.flush(GOODBYE)
     return _report(front, outcomes)
+
+
+def _screen(color: str) -> Screen:
+    """The terminal, if stdout or stderr is one. The log goes there, too, if it would anyway."""
+    screen = Screen(sys.stdout if sys.stdout.isatty() else sys.stderr, color)
+    if sys.stderr.isatty():
+        log.sink = screen.line
+    return screen
 
 
 def _session(process, folder: str, go_on: bool):

@@ -13,7 +13,7 @@ from mm import __version__, log
 from mm.cancel import Cancel
 from mm.engine.process import Process
 from mm.events import Text
-from mm.fronts.terminal import commands, completion, dialogs, stopping
+from mm.fronts.terminal import commands, stopping
 from mm.fronts.terminal.desk import Desk, Leave
 from mm.fronts.terminal.display import Display
 from mm.fronts.terminal.history import History
@@ -148,8 +148,10 @@ class Chat:
             log.line("mm: " + warning)
 
     def _completions(self, word: str, line: str) -> list:
+        from mm.fronts.terminal.completion import completions
+
         skills = [skill.name for skill in self.session.skills()]
-        return completion.completions(word, line, commands.NAMES, skills, self.session.cwd)
+        return completions(word, line, commands.NAMES, skills, self.session.cwd)
 
     def _interrupted(self) -> None:
         self.screen.echoed("^C")
@@ -176,6 +178,8 @@ class _Front:
         self.emit, self.shows_waits = display.emit, chat.screen.rewrites
 
     def ask(self, permission, cancel):
+        from mm.fronts.terminal import dialogs
+
         def permit(read):
             discard_typed()
             return dialogs.permit(permission, self._chat.screen, self.display, read)
@@ -183,5 +187,7 @@ class _Front:
         return self._chat.ask(permit, cancel)
 
     def fill_in(self, form, cancel):
+        from mm.fronts.terminal import dialogs
+
         return self._chat.ask(lambda read: dialogs.fill_in(form, self._chat.screen, self.display, read),
                               cancel)
