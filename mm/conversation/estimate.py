@@ -66,7 +66,8 @@ class Meter:
         self.ratio = 1.0
         self.measure = None
         self._prompt = of_prompt(system, wire_tools)
-        self._counted, self._last, self._sum = 0, None, 0.0  # how many messages _sum holds, and the last of them
+        # how many messages _sum holds, and the last of them
+        self._counted, self._last, self._sum = 0, None, 0.0
         self._measured = 0.0  # the sum that belongs to `measure`
 
     def report(self, messages: list, input_tokens, output_tokens) -> None:
@@ -113,7 +114,8 @@ class Meter:
         self.ratio = min(max(actual / (self._prompt + messages_tokens), LOWEST_RATIO), HIGHEST_RATIO)
 
     def _of(self, messages: list) -> float:
-        known = self._counted <= len(messages) and (not self._counted or messages[self._counted - 1] is self._last)
+        known = self._counted <= len(messages) and (not self._counted
+                                                    or messages[self._counted - 1] is self._last)
         if not known:
             self._counted, self._sum = 0, 0.0
         self._sum += of_messages(messages[self._counted:])

@@ -154,9 +154,9 @@ class Calls:
         if not prepared.hooks.present("postToolCall"):
             return result
         self._when_cancelled = Result.note(UNCHECKED, result.status)._replace(diff=result.diff)
+        milliseconds = round(self._seconds * 1000)
         verdict = prepared.hooks.run("postToolCall", self._cancel, tool.name, values, call_id=ref,
-                            output=result.output, status=result.status,
-                            duration_ms=round(self._seconds * 1000))
+                                     output=result.output, status=result.status, duration_ms=milliseconds)
         if verdict.denied:
             result = Result.note(hooks.HIDDEN % verdict.reason, result.status)
         return _with_line(result, verdict.context)
@@ -165,7 +165,7 @@ class Calls:
         """The AGENTS.md files of the folders that this call is the first to touch; "" if there are none."""
         if result.status == FAILED or name not in offers.TAKE_A_PATH:
             return ""
-        return self._session.prepared.instructions.for_paths(action.paths, self._process.model.window.size)
+        return self._session.prepared.instructions.below(action.paths, self._process.model.window.size)
 
     def _not_run(self, call, result: Result, title: str = "", arguments=None, paths=()) -> Result:
         """Announces a call that will not run; by default under its name, with the model's arguments."""

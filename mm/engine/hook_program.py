@@ -1,10 +1,10 @@
 """One run of a hook's program: what it gets, its process, and what its end means.
 
-It gets a line for the shell in its own process group, a message on stdin, and variables. A run has four daemon
-threads. One waits until the shell has exited. One writes stdin, because a hook that does not read must not keep
-mm waiting. Two read stdout and stderr. The turn's thread waits for the exit, the timeout or the cancel. What a
-hook leaves in the background lives on, as with bash; a pipe that it holds is read on, but mm waits for its end
-only a moment.
+It gets a line for the shell in its own process group, a message on stdin, and variables. A run has four
+daemon threads. One waits until the shell has exited. One writes stdin, because a hook that does not read must
+not keep mm waiting. Two read stdout and stderr. The turn's thread waits for the exit, the timeout or the
+cancel. What a hook leaves in the background lives on, as with bash; a pipe that it holds is read on, but mm
+waits for its end only a moment.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def ask(hook, message: dict, shell: str, timeout: float, cancel: Cancel) -> dict
 
 
 def locate(command: str, folder: str) -> tuple:
-    """(line for the shell, the program's path or None): a first word that is a relative path starts at `folder`.
+    """(line for the shell, the program's path or None): a first word that is a relative path starts at
+    `folder`.
 
     All other words belong to the shell, which runs in the session's folder.
     """
@@ -112,7 +113,8 @@ def environment(message: dict) -> dict:
     if tool in offers.TAKE_A_PATH:
         values["MM_PATH"] = _path(message["cwd"], tool, message["input"].get("path"))
     # A longer command cannot run, whatever a hook says; the system would refuse to start the hook with it.
-    given = {name: _encoded(value)[:COMMAND_LIMIT] for name, value in values.items() if isinstance(value, str)}
+    given = {name: _encoded(value)[:COMMAND_LIMIT] for name,
+             value in values.items() if isinstance(value, str)}
     own = {name: value for name, value in without_own(os.environ).items() if name not in VARIABLES}
     return dict(own, **given)
 

@@ -1,7 +1,7 @@
 """The AGENTS.md files: what a user and a project want every agent to know.
 
-    of_session   for the system prompt: the user's own file, then from the repository's root down to `cwd`
-    Below        later, for a file in a subfolder: with the first read or edit there, once a session
+    at_start   for the system prompt: the user's own file, then from the repository's root down to the folder
+    below      later, for a file in a subfolder: with the first read or edit there, once a session
 
 Most of these files come with a repository, and mm reads them unasked. So a file that is a link out of the
 repository is left out, and the user is told once.
@@ -23,48 +23,43 @@ LIMIT = 16 * 1024
 WINDOW_PART, BYTES_PER_TOKEN = 8, 4
 
 CUT = "[AGENTS.md cut at %d bytes in all]"
-WAS_CUT = "%s: %s"
 LEADS_OUT = "%s is not read: a link leads out of %s"
-FOR_FILES_BELOW = "[instructions for the files in %s:]"
+AT_START = "\n\n%s:\n%s"
+FOR_FILES_BELOW = "[instructions for the files in %s:]\n%s"
 
 
-def of_session(cwd: str, user_folder: str | None, window: int, notices) -> str:
-    """The files for the system prompt, in fences under their paths; "" if there are none.
+class Instructions:
+    """The files that the model of a session in `cwd` has got. `notices` takes what is left out or cut.
 
-    `user_folder` is where the user's own file lies, or None; `window` the model's context in tokens, 0 while
-    unknown.
+    `window` is the model's context in tokens everywhere, 0 while unknown.
     """
-    parts, left, limit = [], _limit(window), _limit(window)
-    for path, text in files(cwd, user_folder, notices):
-        shown = _cut(text, left, limit, path, notices)
-        parts.append("\n\n%s:\n%s" % (path, fence(shown)))
-        left -= min(len(text.encode("utf-8")), left)
-    return "".join(parts)
-
-
-def files(cwd: str, user_folder: str | None, notices) -> list:
-    """(path, text) of each file for the system prompt."""
-    project = safe_files.folders_up_from(cwd)
-    found = [_read(user_folder, None, notices)] if user_folder else []
-    found += [_read(folder, project[-1], notices) for folder in project[::-1] if folder != user_folder]
-    return [(path, text) for path, text in found if text]
-
-
-class Below:
-    """The files in the folders below a session's own, each given to the model once."""
 
     def __init__(self, cwd: str, notices):
         self._cwd, self._notices = cwd, notices
-        self._given, self._taken = set(), 0  # folders; bytes
+        self.forget()
 
     def forget(self) -> None:
-        """What was given is no longer in the conversation: it is given again."""
-        self._given, self._taken = set(), 0
+        """What was given below is no longer in the conversation: it is given again."""
+        self._given, self._taken = set(), 0  # folders; bytes
 
-    def for_paths(self, paths, window: int) -> str:
-        """The texts for the first call on something at these absolute paths, "" if nothing is new."""
-        return "\n".join(filter(None, (self._of(folder, window) for path in paths
-                                       for folder in self._folders(path))))
+    def at_start(self, user_folder: str | None, window: int) -> str:
+        """The files for the system prompt, in fences under their paths; `user_folder` has the user's own."""
+        project = safe_files.folders_up_from(self._cwd)
+        texts = [self._text(user_folder, None, window)] if user_folder else []
+        texts += [self._text(folder, project[-1], window) for folder in project[::-1]]
+        self.forget()  # what comes later has a limit of its own
+        return "".join(AT_START % text for text in texts if text)
+
+    def below(self, paths, window: int) -> str:
+        """The files for the first call on something at these absolute paths; "" if nothing is new."""
+        texts = []
+        for folder in (folder for path in paths for folder in self._folders(path)):
+            if folder not in self._given:
+                self._given.add(folder)
+                text = self._text(folder, self._cwd, window)
+                if text:
+                    texts.append(FOR_FILES_BELOW % (folded(os.path.relpath(folder, self._cwd)), text[1]))
+        return "\n".join(texts)
 
     def _folders(self, path: str) -> list:
         """The folders from just below the session's down to `path`, if that is the project's own: hidden
@@ -77,44 +72,31 @@ class Below:
             return []
         return [os.path.join(self._cwd, *names[:count]) for count in range(1, len(names) + 1)]
 
-    def _of(self, folder: str, window: int) -> str:
-        limit = _limit(window)
-        if folder in self._given or self._taken >= limit:
-            return ""
-        self._given.add(folder)
-        path, text = _read(folder, self._cwd, self._notices)
-        if not text:
-            return ""
-        shown = _cut(text, limit - self._taken, limit, path, self._notices)
-        self._taken += len(text.encode("utf-8"))
-        return "%s\n%s" % (FOR_FILES_BELOW % folded(os.path.relpath(folder, self._cwd)), fence(shown))
+    def _text(self, folder: str, project: str | None, window: int) -> tuple | None:
+        """(path, text in a fence) of the folder's file, as far as there is room. No link may leave
+        `project`.
+        """
+        limit = min(LIMIT, window * BYTES_PER_TOKEN // WINDOW_PART or LIMIT)
+        path, data = self._read(folder, project)
+        room = max(limit - self._taken, 0)
+        self._taken += len(data)
+        if len(data) <= room:
+            return (path, fence(data.decode("utf-8"))) if data else None
+        self._notices.add("%s: %s" % (path, CUT % limit))
+        return (path, fence("%s\n%s" % (data[:room].decode("utf-8", "ignore"),
+                                        CUT % limit))) if room else None
 
-
-def _limit(window: int) -> int:
-    return min(LIMIT, window * BYTES_PER_TOKEN // WINDOW_PART or LIMIT)
-
-
-def _read(folder: str, project, notices) -> tuple:
-    """(path, text) of the folder's file, ("", "") if there is none. `project`: the folder that no link may
-    leave, or None."""
-    for name in NAMES:
-        path = os.path.join(folder, name)
-        if project and not safe_files.is_inside(project, path):
-            notices.add(LEADS_OUT % (path, project))
-            continue
-        try:
-            text = safe_files.read(path, 2 * LIMIT).decode("utf-8-sig", "replace").strip("\n")
-        except OSError:
-            continue
-        if text.strip():
-            return path, text
-    return "", ""
-
-
-def _cut(text: str, left: int, limit: int, path: str, notices) -> str:
-    data = text.encode("utf-8")
-    if len(data) <= left:
-        return text
-    cut = CUT % limit
-    notices.add(WAS_CUT % (path, cut))
-    return data[:left].decode("utf-8", "ignore") + "\n" + cut
+    def _read(self, folder: str, project: str | None) -> tuple:
+        """(path, UTF-8) of the folder's file; two empty values if there is none."""
+        for name in NAMES:
+            path = os.path.join(folder, name)
+            if project and not safe_files.is_inside(project, path):
+                self._notices.add(LEADS_OUT % (path, project))
+                continue
+            try:
+                text = safe_files.read(path, 2 * LIMIT).decode("utf-8-sig", "replace").strip("\n")
+            except OSError:
+                continue
+            if text.strip():
+                return path, text.encode("utf-8")
+        return "", b""

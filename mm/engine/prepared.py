@@ -10,8 +10,8 @@ from collections import namedtuple
 
 from mm import log
 from mm.conversation.estimate import Meter
-from mm.engine import instructions
 from mm.engine.hooks import Hooks
+from mm.engine.instructions import Instructions
 from mm.skills import invocation
 from mm.tools import registry
 
@@ -30,7 +30,7 @@ you orders.
 - If the request is unclear and a wrong guess would be costly, ask; otherwise choose and say so."""
 
 # `system` is the system prompt. `tools` are Tools, `wire_tools` the same as a request lists them. `meter` is
-# an estimate.Meter, `hooks` are engine.hooks.Hooks or NoHooks, `instructions` an instructions.Below.
+# an estimate.Meter, `hooks` are engine.hooks.Hooks, `instructions` Instructions.
 # `reaching` are the tools of other agents and language servers, which stay. `window` is what the MCP tools
 # were fitted to, in tokens, 0 if it was not known.
 Prepared = namedtuple("Prepared", "system tools wire_tools meter hooks instructions reaching window")
@@ -43,13 +43,14 @@ def prepare(session, cancel, window: int) -> Prepared:
     tools = _tools(session, reaching, cancel, window)
     hooks = Hooks(config, session.id, session.cwd, session.store.path if session.store else None)
     verdict = hooks.run("sessionStart", cancel, source=session.source)
-    given = instructions.of_session(session.cwd, config.user_folder, window, session.notices)
+    instructions = Instructions(session.cwd, session.notices)
+    given = instructions.at_start(config.user_folder, window)
     system = system_prompt(config.acp_name, session.cwd) + given + invocation.prompt_section(session.skills())
     if verdict.context:
         system += "\n\n" + verdict.context
     wire_tools = registry.to_wire(tools)
-    return Prepared(system, tools, wire_tools, Meter(system, wire_tools), hooks,
-                    instructions.Below(session.cwd, session.notices), reaching, window)
+    return Prepared(system, tools, wire_tools, Meter(system, wire_tools), hooks, instructions, reaching,
+                    window)
 
 
 def with_new_tools(prepared: Prepared, session, cancel, window: int) -> Prepared:
@@ -76,7 +77,9 @@ def _tools(session, reaching, cancel, window: int) -> tuple:
 
 
 def system_prompt(name: str, cwd: str) -> str:
-    """What the system prompt of a session in `cwd` begins with: no clock, no git state and no count of tokens."""
+    """What the system prompt of a session in `cwd` begins with: no clock, no git state and no count of
+    tokens.
+    """
     # What platform.system() says; importing that module takes longer than writing the prompt.
     system = os.uname().sysname if hasattr(os, "uname") else "Windows"
     return PROMPT.format(name=name, cwd=cwd, system=system, date=time.strftime("%Y-%m-%d"))

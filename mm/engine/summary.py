@@ -64,8 +64,8 @@ def ask(process, session, front, cancel, summarised: list, refused: bool) -> str
 
 
 def _answer(process, session, front, cancel, messages: list, tools: list) -> str:
-    """What the model answers to one request. The server's counts belong to the session's totals, but not to its
-    meter: this was another request than the conversation's."""
+    """What the model answers to one request. The server's counts belong to the session's totals, but not to
+    its meter: this was another request than the conversation's."""
     window = process.model.window.size
     stream = request.Stream(_Limit(window, session.prepared.meter.ratio), process.config, True, window)
     pieces = chat.complete(process.model.server(cancel), messages, tools, cancel, process.tap,

@@ -202,7 +202,8 @@ class _Turn:
         messages, prepared = self._session.messages, self._session.prepared
         if not (prepared.hooks.present("turnEnd") and self._tries.left(second_tries.SENT_ON_BY_HOOK)):
             return False
-        verdict = prepared.hooks.run("turnEnd", self._cancel, answer=messages[-1]["content"], stop_reason=END_TURN)
+        verdict = prepared.hooks.run("turnEnd", self._cancel, answer=messages[-1]["content"],
+                                     stop_reason=END_TURN)
         if verdict.denied:
             self._tries.take(second_tries.SENT_ON_BY_HOOK)
             messages.append(history.note(verdict.reason))

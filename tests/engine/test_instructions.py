@@ -29,7 +29,7 @@ class OfSession(unittest.TestCase):
             file.write(text)
 
     def read(self):
-        return instructions.of_session(self.cwd, self.user, 0, self.notices)
+        return instructions.Instructions(self.cwd, self.notices).at_start(self.user, 0)
 
     def test_none(self):
         self.assertEqual(self.read(), "")
@@ -66,7 +66,7 @@ class OfSession(unittest.TestCase):
 
     def test_small_windows_give_an_eighth(self):
         self.write("repo/AGENTS.md", "x" * 5000)
-        text = instructions.of_session(self.cwd, self.user, 8192, self.notices)
+        text = instructions.Instructions(self.cwd, self.notices).at_start(self.user, 8192)
         self.assertIn("x" * 4096 + "\n[AGENTS.md cut at 4096 bytes in all]", text)
 
     def test_a_fence_inside_does_not_end_the_fence(self):
@@ -82,7 +82,7 @@ class Below(unittest.TestCase):
     def setUp(self):
         self.cwd = os.path.join(support.scratch_folder(), "project")
         self.notices = Notices()
-        self.below = instructions.Below(self.cwd, self.notices)
+        self.below = instructions.Instructions(self.cwd, self.notices)
 
     def put(self, name, text):
         path = os.path.join(self.cwd, name)
@@ -91,7 +91,7 @@ class Below(unittest.TestCase):
             file.write(text)
 
     def read(self, *names, window=0):
-        return self.below.for_paths([os.path.join(self.cwd, name) for name in names], window)
+        return self.below.below([os.path.join(self.cwd, name) for name in names], window)
 
     def test_each_folder_once_from_the_outside_in(self):
         self.put("AGENTS.md", "of the root")
