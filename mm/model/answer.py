@@ -11,9 +11,8 @@ from collections import namedtuple
 from mm.events import Text, Thought
 from mm.model import call_arguments, refusal
 from mm.model.fields import REASONING_FIELDS
+from mm.model.text_calls.held import Misread  # noqa: F401 (offered here)
 from mm.model.text_calls.openers import CALLS, HARMONY
-from mm.model.text_calls.held import Misread
-# noqa: F401 (Misread is part of what this room offers)
 from mm.model.text_calls.reader import Reader, recovered
 
 # One call: `arguments` is the text as it was streamed, or a dict if the server sent an object.
@@ -22,8 +21,7 @@ ToolCall = namedtuple("ToolCall", "name arguments")
 # Token counts; None if the server did not report one.
 Usage = namedtuple("Usage", "input output cached thought")
 
-# The end of a complete answer: "stop", "length", "tool_calls", … as the server calls it, None if it gave no
-# reason.
+# The end of a complete answer: "stop", "length", "tool_calls", … in the server's words, or None.
 Finish = namedtuple("Finish", "reason")
 
 # The most characters and calls of an answer: one with more does not end.
@@ -98,8 +96,7 @@ class Answer:
         return self._reader.spoke and not calls
 
     def end(self) -> list:
-        """What only the end completes: text that was waiting, half characters, the calls, the usage, the
-        Finish."""
+        """What only the end completes: waiting text, half characters, the calls, the usage, the Finish."""
         events = []
         self._say_halves(events)
         calls = [slot.call() for slot in self._named_calls()]
@@ -200,8 +197,7 @@ class Answer:
             self._usage = usage
 
     def _total(self) -> Usage | None:
-        """The counts. llama.cpp's timings have the whole prompt even if the usage counts only what was not
-        cached."""
+        """The counts; llama.cpp's timings have the whole prompt if the usage has only what was not cached."""
         usage, timings = self._usage, self._timings
         cache, prompt = _number(timings.get("cache_n")), _number(timings.get("prompt_n"))
         timed = (cache or 0) + prompt if prompt is not None else None
@@ -229,8 +225,7 @@ class _Slot:
         self._scanned, self._brackets = 0, call_arguments.Brackets()
 
     def take(self, ident: str, function: dict) -> int:
-        """Names and ids count once: some servers repeat them in every piece. Returns how many characters were
-        added."""
+        """Names and ids count once, because some servers repeat them. Returns how many characters came."""
         self.ident = self.ident or ident
         name = function.get("name")
         if not self.name and isinstance(name, str):
@@ -266,8 +261,7 @@ class _Slot:
         return self._is_complete() and not (ident and says_nothing)
 
     def _is_complete(self) -> bool:
-        """Whether the arguments are a whole JSON value. Looks at each character once, however often it is
-        asked."""
+        """Whether the arguments are a whole JSON value; looks at each character once."""
         while self._scanned < len(self._pieces) and not (self._brackets.done or self._brackets.wrong):
             self._brackets.feed(self._pieces[self._scanned])
             self._scanned += 1
@@ -290,8 +284,7 @@ def _parts(content: list):
 
 
 def joined(text: str, keep_half: bool = False) -> str:
-    """Surrogate halves that came one after the other made one character; lone ones become U+FFFD, or stay at
-    the end."""
+    """Surrogate halves in a row made one character; lone ones become U+FFFD, or stay at the end."""
     half = text[-1:] if keep_half and "\ud800" <= text[-1:] <= "\udbff" else ""
     text = text[:-1] if half else text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") + half

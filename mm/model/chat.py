@@ -15,8 +15,7 @@ import time
 from mm import log
 from mm.cancel import Cancel
 from mm.model import http, probe, refusal, retries, sse
-# noqa: F401 (part of what this room offers)
-from mm.model.answer import ENDLESS, Answer, Finish, Misread, ToolCall, Usage, joined
+from mm.model.answer import ENDLESS, Answer, Finish, Misread, ToolCall, Usage, joined  # noqa: F401 (offered)
 from mm.model.learned import Learned
 from mm.model.http import ModelError, Server
 from mm.model.waits import ANSWER, FIRST_LOGGED, Clock, Listener, Wait
@@ -90,8 +89,7 @@ def _answered(answer: Answer, server: Server, body: dict, cancel: Cancel, tap, l
 
 
 def _chunks(exchange: http.Exchange, decoder: sse.Decoder, answer: Answer, wait: Wait):
-    """The stream's objects, all of one read before the next read. Ends with [DONE], with the body, or soon
-    after the finish."""
+    """The stream's objects, until [DONE], the end of the body, or soon after the finish."""
     data = b"."
     while data and not (decoder.done or decoder.endless):
         if answer.finish:
@@ -110,8 +108,7 @@ def _chunks(exchange: http.Exchange, decoder: sse.Decoder, answer: Answer, wait:
 
 
 def request_body(server: Server, messages: list, tools: list) -> dict:
-    """The request as a dict. Its beginning stays the same from call to call, because servers keep what they
-    have read of it."""
+    """The request; its beginning stays the same from call to call, because servers keep what they read."""
     body = {}
     if server.model:
         body["model"] = server.model
@@ -131,8 +128,7 @@ def request_body(server: Server, messages: list, tools: list) -> dict:
 
 
 def encode(body: dict) -> bytes:
-    """The request's bytes. Half a surrogate pair becomes U+FFFD: it is not UTF-8, and servers refuse its
-    escape."""
+    """The request's bytes. Half a surrogate pair becomes U+FFFD, because it is not UTF-8."""
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     try:
         return text.encode("utf-8")
@@ -188,8 +184,7 @@ def _where(answer: Answer) -> str:
     return " in the middle of its answer" if answer.has_begun else ""
 
 
-# What an answer without a word may mean: one that broke off, and [DONE] alone, which some servers send when
-# the next request comes in.
+# What an answer without a word may mean. Some servers send [DONE] alone when the next request comes in.
 _NO_WORD = "its log may say why; often the prompt does not fit its context window"
 _INTERRUPTED = "it gave no reason; another request may have interrupted it"
 

@@ -1,8 +1,8 @@
 """The model server of this process: found once for all who need it at the same time, and what was learned of
 it.
 
-A warm-up and a prompt may both need it: whoever comes first starts the search, the others wait for its
-result. A search ends when nobody waits for it any more. Nothing is logged before a prompt has the server.
+A warm-up and a prompt may both need it: whoever comes first starts the search, and the others wait for its
+result. Nothing is logged before a prompt has the server.
 """
 
 from __future__ import annotations
@@ -68,8 +68,7 @@ class Connection:
         return found.server
 
     def warm_up(self) -> None:
-        """Loads what a first request needs, finds the server and asks for its window. Raises and logs
-        nothing."""
+        """Loads what a first request needs, finds the server and its window; raises and logs nothing."""
         from mm.model import chat, window  # noqa: F401 (loaded is what they should be)
 
         try:
@@ -78,8 +77,7 @@ class Connection:
             pass  # the prompt says it
 
     def failed(self, problem: UserError) -> None:
-        """Takes the error that ended a turn. A model that was not set, and is not there any more, is chosen
-        anew."""
+        """Takes the error that ended a turn: a model that has gone, and was not set, is chosen anew."""
         chosen = not self._config.model_name and not self._demo
         if chosen and getattr(problem, "kind", None) == "model_not_found":
             self._forget()
@@ -90,21 +88,16 @@ class Connection:
             self.learned = Learned()
 
     def _look(self, cancel: Cancel):
+        done = threading.Event()  # one for each who waits, because a Cancel sets what it waits for
         with self._lock:
             if self._found:
                 return self._found
+            if self._search is None:
+                self._search = _Search()
+                threading.Thread(target=self._find, args=(self._search,), name="find", daemon=True).start()
             search = self._search
-            if search is None:
-                search = self._search = _Search(self._find)
-            done = search.join()
-        try:
-            cancel.wait(done)
-            cancel.check()
-        except Cancelled:
-            with self._lock:
-                if search.leave(done) and self._search is search:
-                    self._search = None
-            raise
+            search.waiting.append(done)
+        cancel.wait(done)
         if search.error:
             raise search.error
         return search.found
@@ -114,42 +107,19 @@ class Connection:
         from mm.model import find
 
         try:
-            found = find.locate(self._config, self._demo, search.cancel, self._environ, self._candidates)
+            search.found = find.locate(self._config, self._demo, Cancel(), self._environ, self._candidates)
         except Exception as error:  # whoever waits raises it
-            found, search.error = None, error
+            search.error = error
         with self._lock:
-            if self._search is search:
-                self._search = None
-            if found:
-                search.found = self._found = found
-                self._unlogged = tuple(filter(None, (found.line, *found.notes)))
-            search.finish()
+            self._search, self._found, found = None, search.found, search.found
+            self._unlogged = tuple(filter(None, (found.line, *found.notes))) if found else ()
+            for done in search.waiting:
+                done.set()
 
 
 class _Search:
-    """A search in its own thread, and those who wait for it. Its Connection holds the lock at
-    each call."""
+    """A search, and the events of those who wait for it."""
 
-    def __init__(self, run):
+    def __init__(self):
         self.found = self.error = None
-        self.cancel = Cancel()
-        self._waiting = []
-        threading.Thread(target=run, args=(self,), name="find", daemon=True).start()
-
-    def join(self) -> threading.Event:
-        """An event for one who waits, which is set at the end. Events are not shared, because a Cancel sets
-        what it waits for."""
-        done = threading.Event()
-        self._waiting.append(done)
-        return done
-
-    def leave(self, done: threading.Event) -> bool:
-        """One waits no longer. Whether it was the last; then the search ends."""
-        self._waiting.remove(done)
-        if not self._waiting:
-            self.cancel.cancel()
-        return not self._waiting
-
-    def finish(self) -> None:
-        for done in self._waiting:
-            done.set()
+        self.waiting = []

@@ -117,8 +117,7 @@ def overflow(text: str):
 
 
 def product_of(server, words: str = ""):
-    """The Product of a server: what is known of it, what its words betray, or what its address is usual for;
-    or None."""
+    """The Product of a server: known, betrayed by its words, or usual for its address; or None."""
     product = known_servers.of_key(server.product)
     for key, sign in _SIGNS:
         product = product or (known_servers.of_key(key) if sign.search(words) else None)
@@ -127,8 +126,7 @@ def product_of(server, words: str = ""):
 
 
 def line(failure: Failure, address: str, product=None, secrets=(), **more) -> str:
-    """The one line of a failure. `more`: `has_key`; `models`, the names on the server if they are known;
-    `where`."""
+    """The one line of a failure. `more`: `has_key`, `models` (the names on the server), `where`."""
     numbers, kind = failure.numbers, failure.kind
     words = _shown_words(kind, failure.words, secrets)
     model = refusal.one_line(str(numbers.get("model") or ""), secrets, 100)

@@ -86,8 +86,7 @@ class Sighting:
 
 
 def locate(config, demo: bool, cancel: Cancel, environ=os.environ, candidates=None) -> Found:
-    """The model server, or with `demo` the built-in script's. Raises UserError if none answers, and
-    Cancelled."""
+    """The model server, or the built-in script's. Raises UserError if none answers, and Cancelled."""
     if not demo:
         return find_server(config, environ, cancel, candidates)
     from mm.model import demo as script
@@ -308,8 +307,7 @@ def _first_model(product) -> str:
 
 
 def _nothing(sightings, environ) -> UserError:
-    """Which candidates cannot be used and why; if there are none, where mm looked and how to start a
-    server."""
+    """Which candidates cannot be used and why; else where mm looked, and how to start a server."""
     lines = [(each.state, line) for each, line in zip(sightings, map(_line_about, sightings)) if line]
     if any(state != FAR for state, _ in lines):
         return UserError("; ".join(line for _, line in lines))

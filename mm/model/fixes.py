@@ -45,8 +45,7 @@ def fixed(body: dict, fixes) -> dict:
 
 
 def wanted(problem, body: dict, extra: dict) -> list:
-    """The fixes that may help against a ModelError, the one to try first in front. `extra`: what the user has
-    set stays."""
+    """The fixes that may help, the best first. `extra`: what the user has set stays."""
     if problem.kind == "bad_request" and problem.status in (400, 422):
         field = problem.numbers.get("field")
         if field == "stream_options":
@@ -94,8 +93,7 @@ def _with_valid_arguments(messages: list) -> list:
 
 
 def _valid(call: dict) -> dict:
-    """The call, with `{}` if strict parsers refuse its arguments: half characters and infinite numbers are
-    not JSON to them."""
+    """The call, with `{}` for arguments that strict parsers refuse: half characters, infinite numbers."""
     try:
         value = json.loads(call["function"]["arguments"])
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
@@ -114,8 +112,7 @@ def _without_trailing_assistant(messages: list) -> list:
 
 
 def _flat(messages: list) -> list:
-    """One system message in front; no two messages of a role in a row but tool results; an answer before each
-    question."""
+    """One system message in front, roles in turn but for tool results, an answer before each question."""
     flat = []
     for message in messages:
         role, before = message["role"], flat[-1]["role"] if flat else ""

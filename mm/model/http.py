@@ -84,8 +84,7 @@ def shown(url: str) -> str:
 
 
 def secrets_of(server: Server) -> list[str]:
-    """What must not appear in any text, even if the server repeats it. Short values are words, not
-    secrets."""
+    """What must not appear in any text; short values are words, not secrets."""
     from urllib.parse import quote
 
     from mm.secrecy import SHORTEST_SECRET

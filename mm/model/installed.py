@@ -32,8 +32,7 @@ _DOCKER_PLUGINS = ("/usr/libexec/docker/cli-plugins", "/usr/lib/docker/cli-plugi
 
 
 def ways(environ=os.environ, folder: str = ".", platform: str = sys.platform) -> list:
-    """The Ways to start what is installed, those that have a model first; else the one Way to install
-    something."""
+    """The Ways to start what is installed, first those with a model; else the one Way to install it."""
     home = places.home(environ) or ""
     found = [way(environ, home, platform) for way in (_llama_cpp, _ollama, _lm_studio)]
     found = [(product, has_model, way) for product, has_model,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 
 class Learned:
-    """What the requests to one model server have shown. Guesses that turn out wrong are replaced, so no lock
-    is needed."""
+    """Needs no lock: what turns out wrong is replaced."""
 
     def __init__(self):
         self.url = ""  # where it answers, if not at the URL that was set

@@ -73,8 +73,7 @@ def is_page(text: str) -> bool:
 
 
 def one_line(text: str, secrets=(), limit: int = MAX_WORDS) -> str:
-    """The words as they are shown: one line, printable, at most `limit` characters, none of the secrets in
-    them."""
+    """The words as they are shown: one printable line of at most `limit` characters, without secrets."""
     for secret in secrets:
         if secret:
             text = text.replace(secret, "***")

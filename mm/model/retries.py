@@ -131,8 +131,7 @@ class Attempts:
 
 
 def pause(kind: str, count: int, waited: float, retry_after: float | None):
-    """Seconds before the next try after failure number `count`, `waited` seconds after the first; None: no
-    more tries."""
+    """Seconds before try `count` + 1, `waited` seconds after the first failure; None: no more tries."""
     usual = PAUSES[min(count, len(PAUSES)) - 1]
     if kind == "loading":
         return usual if waited < LOADING_SECONDS else None

@@ -39,8 +39,7 @@ _MAX_TRIES = 32
 
 
 class Decoder:
-    """Turns one body into objects. `done` once [DONE] was there: nothing after it counts. `endless` once an
-    event was too long."""
+    """Turns one body into objects. `done`: [DONE] has come; `endless`: an event was too long."""
 
     def __init__(self, tap=None):
         """`tap(line)`, if given, is given each object as the one data line that makes it, and the [DONE]."""

@@ -34,8 +34,7 @@ Listener.__new__.__defaults__ = (log.line, log.line, _nothing, True)
 
 
 class Wait:
-    """One wait. It may have several parts, each in a Clock of its own. `first`: the seconds after which it is
-    logged."""
+    """One wait, perhaps in several parts with a Clock each. `first`: the seconds after which it is logged."""
 
     def __init__(self, what: tuple, listener: Listener, first: float = 0):
         self._doing, self._line = what
@@ -62,8 +61,7 @@ class Wait:
 
 
 class Clock(threading.Thread):
-    """Reports a wait from its own thread until it is stopped; nothing is reported after stop() has
-    returned."""
+    """Reports a wait from its own thread, and nothing once stop() has returned."""
 
     def __init__(self, wait: Wait, since: float, every: float = 1):
         super().__init__(name="waiting", daemon=True)

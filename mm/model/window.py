@@ -58,8 +58,7 @@ class Window:
 
     @property
     def size(self) -> int:
-        """Tokens; 0 while unknown. What the user set, else what the server reported; less if a refusal showed
-        so."""
+        """Tokens, 0 while unknown: as set, else as reported; less if a refusal showed so."""
         known = self._configured or self._reported
         return min(known, self._learned) if known and self._learned else known or self._learned
 

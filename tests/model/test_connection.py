@@ -75,7 +75,7 @@ class Finding(unittest.TestCase):
         self.assertEqual([Cancelled, "m"], ended)
         self.assertEqual(["/v1/models"], server.asked)
 
-    def test_a_search_that_nobody_waits_for_ends(self):
+    def test_a_cancelled_prompt_spoils_no_later_search(self):
         with pages("m", delays={"/v1/models": 0.2}) as server:
             one, cancel, ended = connection(server.url), Cancel(), []
             cancel.cancel()

@@ -204,8 +204,9 @@ class Reader:
         return bool(self._tools) and not self._held.gave_up
 
     def _lone_end(self, tag: str, before: str, following: str, ended: bool) -> str:
-        """The end of reasoning that the template had begun, as `_opener` returns it; NOTHING if it is only
-        written about."""
+        """The end of reasoning that the template began, as `_opener` returns it; NOTHING if only
+        mentioned.
+        """
         if self._thought or self.reasoned and not self._starts or _is_quote(before):
             return NOTHING
         if before != " ":
@@ -259,8 +260,9 @@ class Reader:
         return text, source.at
 
     def _take(self, found, raw: str) -> None:
-        """What an attempt came to: calls, a header of gpt-oss (Thought or Text), its messages, or None for
-        prose."""
+        """What an attempt came to: calls, a header of gpt-oss (Thought, Text), Messages, or None for
+        prose.
+        """
         if found is None:
             self._bare_tried = True
             self._space(self._gap)
