@@ -13,15 +13,18 @@ class Notices:
         self._added = set()
         self._waiting = []
 
-    def add(self, line: str) -> None:
-        """Leaves a line for the front end. A line that this session has added before is ignored."""
+    def add(self, line: str, logged: bool = False) -> None:
+        """Leaves a line for the front end. A line that this session has added before is ignored.
+
+        `logged`: the log has it too, so that a user who reads the log need not get it again.
+        """
         with self._lock:
             if line not in self._added:
                 self._added.add(line)
-                self._waiting.append(line)
+                self._waiting.append((line, logged))
 
-    def take(self) -> list:
-        """Returns the lines that were added since the last call."""
+    def take(self, logged: bool = True) -> list:
+        """The lines since the last call; without `logged`, only those that the log does not have."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
-        return waiting
+        return [line for line, is_logged in waiting if logged or not is_logged]

@@ -20,6 +20,13 @@ class TheNotices(unittest.TestCase):
         self.assertEqual(notices.take(), ["c"])
         self.assertEqual(notices.take(), [])
 
+    def test_a_reader_of_the_log_gets_none_twice(self):
+        notices = Notices()
+        notices.add("a", logged=True)
+        notices.add("b")
+        self.assertEqual(notices.take(logged=False), ["b"])
+        self.assertEqual(notices.take(), [])
+
     def test_threads_lose_no_line(self):
         notices = Notices()
         threads = [threading.Thread(target=lambda start=start: [notices.add(str(start + number))

@@ -68,11 +68,13 @@ def _tools(session, reaching, cancel, window: int) -> tuple:
         from mm.tools import mcp
 
         servers.ready(cancel)
+        for problem in servers.problems.values():
+            session.notices.add(problem, logged=True)
         offered, left_out = mcp.tools(servers, session.config.tools_disabled, window)
         tools += offered
         if left_out:
             log.line(left_out)
-            session.notices.add(left_out)
+            session.notices.add(left_out, logged=True)
     return tools
 
 

@@ -110,7 +110,7 @@ def _turn(process, session, prompt: str, front, cancel: Cancel):
     said = invocation.with_uses(invocation.without_slash(prompt, skills, ()), skills)
     outcome = run_turn(process, session, said, front, cancel)
     process.model.window.news()  # which a quick answer would be over before: what it says goes to stderr
-    for line in session.notices.take():
+    for line in session.notices.take(logged=False):
         log.line("mm: " + line)
     session.end()
     return outcome

@@ -136,7 +136,7 @@ class Chat:
             self.screen.line(RECAP % done, DIM)
         if not cancel.cancelled:
             self.process.model.window.news()  # what it has to say goes to stderr
-        for notice in self.session.notices.take():
+        for notice in self.session.notices.take(logged=False):
             log.line(notice, YELLOW if self.screen.colored else "")
 
     def _greet(self, demo: bool) -> None:
