@@ -36,7 +36,7 @@ PARTS = {
     "start": ("mm.cli", "mm.config.config", "mm.fronts.acp.server"),
     "prompt": ("mm.engine.prepared", "mm.engine.process", "mm.fronts.acp.open_session",
                "mm.fronts.acp.prompting", "mm.model.find", "mm.model.window", "mm.replacing",
-               "mm.tools.usable_servers"),
+               "mm.peers", "mm.peers.languages"),
     "call": ("mm.model.text_calls.scanner", "mm.tools.bash"),
     "settings": ("mm.config.schema", "mm.config.trust"),
     "chat": ("mm.fronts.terminal.chat", "mm.fronts.once"),

@@ -277,16 +277,16 @@ def _lsp(config, folder: str, environ) -> Row:
     """The language servers that sessions here can use; none of them is started."""
     if config.lsp is False or "lsp" in config.tools_disabled:
         return Row(OK, "lsp", "off")
-    from mm.tools import usable_servers
+    from mm.peers import languages
 
     missing = ["%s (%s: not found)" % (name, entry.argv[0]) for name, entry in config.lsp.items()
                if not programs.find(entry.argv[0], folder, environ)]
-    found = usable_servers.here(config, folder, environ)
-    waits = usable_servers.waiting(config, folder, environ, found) if found else None
+    found = languages.here(config, folder, environ)
+    waits = languages.waiting(config, folder, environ, found) if found else None
     if waits:
         return Row(NOTE, "lsp", waits)
     shown = ["%s (%s)" % (each.name, os.path.basename(each.argv[0]))
-             for each in usable_servers.present(found, folder)]
+             for each in languages.present(found, folder)]
     return Row(NOTE if missing else OK, "lsp",
                ", ".join(shown + missing) or "no language server on PATH for what is in this folder")
 

@@ -1,7 +1,7 @@
-"""Which language servers there are, by language, and which of them can be used in a folder.
+"""Which language servers there are, by language, and which of them a session may use.
 
-Nothing is ever installed, and only programs that mm.wire.programs finds are used: the first of a language's
-that is there. The look into a folder is bounded, and takes some milliseconds.
+Nothing is ever installed. Of a language's programs, the first that mm.wire.programs finds is used. A server
+may run code of the project: if the user wants to be asked before anything runs, the folder must be trusted.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections import namedtuple
 
-from mm import walk
+from mm import log, safe_files, walk
+from mm.wire import programs
 
 # `markers` are the files whose folder is the root of a project; `commands` the command lines to try, in
 # order; `extensions` maps an extension to the protocol's languageId. If `marked`, the language is only
@@ -19,6 +20,10 @@ Language = namedtuple("Language", "name markers commands extensions marked optio
 # What the user can have running: the language's name, the whole command line, the extensions and the
 # Language's other values.
 Found = namedtuple("Found", "name argv extensions markers marked options")
+
+WAITS = ("the language server %s may run code of this project, so it waits until you trust the folder: "
+         "mm --trust")
+NOT_ON_PATH = "lsp.%s: %s is not there, so it is not used"
 
 # The look into a folder goes through so many entries, so many levels deep.
 ENTRIES, DEPTH = 5000, 6
@@ -62,44 +67,69 @@ LANGUAGES = (
 )
 
 
-def candidates(configured, find) -> list:
-    """All that could be used on this machine, the user's own entries first. Pure but for `find(program)` ->
-    path or None.
+def here(config, folder: str, environ) -> list:
+    """The servers (Found) that can be used in the folder; empty if none of them is for a file in it."""
+    if config.lsp is False:
+        return []
+    for name in missing(config, folder, environ):
+        log.line(NOT_ON_PATH % (name, config.lsp[name].argv[0]))
+    found = candidates(config.lsp, lambda program: _find(program, config, folder, environ))
+    return found if present(found, folder) else []
 
-    `configured` maps a language to an entry with argv and extensions (mm.config.entries.LanguageServer); it
-    takes the place of a known language of that name.
-    """
-    known = {language.name: language for language in LANGUAGES}
-    identifiers = {extension: identifier for language in reversed(LANGUAGES) for extension,
-                   identifier in language.extensions.items()}
+
+def candidates(configured: dict, find) -> list:
+    """A Found for each language that has a program for which `find(program)` gives a path. The user's own
+    entries (entries.LanguageServer by name) come first, each in place of the known language of that name."""
+    languages = [_configured(name, entry) for name, entry in configured.items()]
+    languages += [language for language in LANGUAGES if language.name not in configured]
     found = []
-    for name, entry in configured.items():
-        markers = known[name].markers if name in known else ()
-        extensions = {extension: identifiers.get(extension, name) for extension in entry.extensions}
-        found.append((Found(name, entry.argv, extensions, markers, False, None), (entry.argv,)))
-    found += [(Found(language.name, None, language.extensions, language.markers, language.marked,
-                     language.options),
-               language.commands) for language in LANGUAGES if language.name not in configured]
-    usable = []
-    for one, commands in found:
-        argv = _first(commands, find)
+    for language in languages:
+        paths = ((find(program), arguments) for program, *arguments in language.commands)
+        argv = next(((path, *arguments) for path, arguments in paths if path), None)
         if argv:
-            usable.append(one._replace(argv=argv))
-    return usable
+            found.append(Found(language.name, argv, language.extensions, language.markers, language.marked,
+                               language.options))
+    return found
 
 
-def _first(commands, find):
-    for command in commands:
-        program = find(command[0])
-        if program:
-            return (program,) + tuple(command[1:])
-    return None
+def _configured(name, entry) -> Language:
+    identifiers = {}
+    for language in reversed(LANGUAGES):
+        identifiers.update(language.extensions)
+    extensions = {extension: identifiers.get(extension, name) for extension in entry.extensions}
+    markers = next((language.markers for language in LANGUAGES if language.name == name), ())
+    return Language(name, markers, (entry.argv,), extensions, False, None)
 
 
-def present(folder: str, extensions) -> dict:
-    """The extensions that files in `folder` have, each with the first such file, those nearest to the top
-    first.
-    """
+def missing(config, folder: str, environ) -> list:
+    """The names of the configuration's servers whose program is not there or may not be used."""
+    return [name for name, entry in (config.lsp or {}).items()
+            if _find(entry.argv[0], config, folder, environ) is None]
+
+
+def _find(program, config, folder, environ):
+    path = programs.find(program, folder, environ)
+    if path and os.path.dirname(program) and safe_files.is_inside(folder, path):
+        return path if config.trusts(folder, environ) else None  # the project's own program
+    return path
+
+
+def waiting(config, folder: str, environ, found) -> str | None:
+    """The line about servers that wait until the folder is trusted; None if none do. A server may run code of
+    the project."""
+    if config.yolo or config.trusts(folder, environ):
+        return None
+    return WAITS % ", ".join(os.path.basename(each.argv[0]) for each in present(found, folder))
+
+
+def present(found, folder: str) -> list:
+    """Those of the servers that are for a file in the folder."""
+    files = first_files(folder, {extension for each in found for extension in each.extensions})
+    return [each for each in found if set(each.extensions) & set(files)]
+
+
+def first_files(folder: str, extensions) -> dict:
+    """The extensions that files in `folder` have, each with the first such file, the nearest to the top."""
     found = {}
     for entry in walk.entries(folder, ENTRIES, DEPTH):
         extension = os.path.splitext(entry.name)[1]
@@ -127,8 +157,8 @@ def state(status) -> tuple:
 
 
 def root_of(path: str, markers, folders) -> str | None:
-    """The nearest folder above the file `path` that has a marker: up to the first of `folders`, then these
-    (its parents, too).
+    """The nearest folder above the file `path` that has a marker: up to the first of `folders`, then
+    these.
     """
     folder, above = os.path.dirname(path), folders[0]
     way = []

@@ -91,7 +91,9 @@ class LanguageServer:
     # Its life
 
     def start(self, cancel: Cancel) -> None:
-        """Starts the program and shakes hands. Raises ServerError, after which it is of no use, and Cancelled."""
+        """Starts the program and shakes hands. Raises ServerError, after which it is of no use, and
+        Cancelled.
+        """
         try:
             self._program = Program("lsp " + self.name, self._argv, self.root, without_own(self._environ),
                                     self._serve, self._notified, HEADERS)
@@ -169,7 +171,8 @@ class LanguageServer:
         self._program.peer.post(method, params)
 
     def settle(self, cancel: Cancel) -> bool:
-        """Waits until it has no work in progress, INDEXING_LIMIT seconds at most; returns whether it has none.
+        """Waits until it has no work in progress, INDEXING_LIMIT seconds at most; returns whether it has
+        none.
 
         A question about a whole project that is still being read gets a part of the answer. A server that has
         just started is given a moment to say that it reads.

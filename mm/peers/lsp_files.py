@@ -100,8 +100,8 @@ class OpenFiles:
         """(found, is_new): the list of what the server finds wrong with the file. Not `is_new`: it reports
         nothing in time, and this is what it reported before, None if it never did.
 
-        What was published before may be old though the text is not, because other files have changed since. So
-        the server is made to look again in the one way that all heed: the file is closed and opened. They
+        What was published before may be old though the text is not, because other files have changed since.
+        So the server is made to look again in the one way that all heed: the file is closed and opened. They
         ignore the same text (clangd), or are silent if the list stays the same (typescript-language-server).
         """
         if self._server.capabilities.get("diagnosticProvider"):
@@ -120,8 +120,8 @@ class OpenFiles:
     def catch_up(self, cancel: Cancel) -> None:
         """Waits until the server has read what it was sent, as far as that can be seen.
 
-        Some (clangd) answer from what they knew before. They have read a text when they publish what they find
-        wrong with it.
+        Some (clangd) answer from what they knew before. They have read a text when they publish what they
+        find wrong with it.
         """
         unread, self._unread = self._unread, set()
         files = [self._files[uri] for uri in unread if uri in self._files and self._names_versions]

@@ -37,7 +37,8 @@ class LanguageServers:
         self.usable = usable
         self.root = os.path.realpath(folder)
         self._environ = environ
-        self._servers = OrderedDict()  # (language, project's root) -> LanguageServer, the last used at the end
+        # (language, project's root) -> LanguageServer, the last used at the end
+        self._servers = OrderedDict()
         self._problems = {}  # the same -> why it is not started again
         self._ends = {}  # the same -> how often it has ended
         self._shown = {}  # server -> {URI: the file's state when the server was last shown it}
@@ -112,8 +113,8 @@ class LanguageServers:
         return languages.sources(folder, extensions)
 
     def _look_again(self, context, server, extensions, asked) -> None:
-        """Shows the server what has become of its open files, except the one that is `asked` about, and of the
-        other files of its project."""
+        """Shows the server what has become of its open files, except the one that is `asked` about, and of
+        the other files of its project."""
         before, now = self._sources[server], self._look(server, extensions)
         self._sources[server] = now
         is_open = set(server.files)

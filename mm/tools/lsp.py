@@ -155,7 +155,7 @@ class _Call:
     def _one_file_a_language(self):
         """A file for each server to begin with: some answer nothing before they have seen one."""
         extensions = {extension for found in self._servers.usable for extension in found.extensions}
-        here = languages.present(self._servers.root, extensions)
+        here = languages.first_files(self._servers.root, extensions)
         paths = []
         for found in self._servers.usable:
             path = next((path for extension, path in here.items() if extension in found.extensions), None)

@@ -35,10 +35,10 @@ def reaching(config, folder: str, environ=os.environ, notices=None) -> tuple:
     if config.agents:
         tools.append(offers.ask_agent(config, environ))
     if config.lsp is not False:
-        from mm.tools import usable_servers
+        from mm.peers import languages
 
-        found = usable_servers.here(config, folder, environ)
-        waits = usable_servers.waiting(config, folder, environ, found) if found else None
+        found = languages.here(config, folder, environ)
+        waits = languages.waiting(config, folder, environ, found) if found else None
         if waits and notices:
             notices.add(waits)
         tools += [offers.lsp(found, environ)] if found and not waits else []

@@ -58,7 +58,7 @@ class AFolder(unittest.TestCase):
     def test_what_is_present(self):
         self.put("deep/er/a.py", "b.py", "node_modules/c.js", ".git/d.go", "venv/e.rs", "1/2/3/4/5/6/f.rb",
                  "1/2/3/4/5/6/7/g.lua")
-        found = languages.present(self.folder, {".py", ".js", ".go", ".rs", ".rb", ".lua"})
+        found = languages.first_files(self.folder, {".py", ".js", ".go", ".rs", ".rb", ".lua"})
         self.assertEqual({extension: os.path.relpath(path, self.folder) for extension, path in found.items()},
                          {".py": "b.py", ".rb": "1/2/3/4/5/6/f.rb"})
 
@@ -66,8 +66,8 @@ class AFolder(unittest.TestCase):
         self.addCleanup(setattr, languages, "ENTRIES", languages.ENTRIES)
         languages.ENTRIES = 50
         self.put(*("many/%d" % number for number in range(50)), "many/deep/a.py")
-        self.assertEqual(languages.present(self.folder, {".py"}), {})
-        self.assertEqual(languages.present(os.path.join(self.folder, "nowhere"), {".py"}), {})
+        self.assertEqual(languages.first_files(self.folder, {".py"}), {})
+        self.assertEqual(languages.first_files(os.path.join(self.folder, "nowhere"), {".py"}), {})
 
     def test_the_sources_and_their_states(self):
         self.put("a.py", "sub/b.py", "sub/c.go", "node_modules/d.py")
@@ -84,7 +84,7 @@ class AFolder(unittest.TestCase):
         self.put("a/b.py")
         os.symlink(self.folder, os.path.join(self.folder, "a", "up"))
         os.symlink(os.path.join(self.folder, "a"), os.path.join(self.folder, "again"))
-        self.assertEqual(languages.present(os.path.join(self.folder, "again", "up", "again"), {".go"}), {})
+        self.assertEqual(languages.first_files(os.path.join(self.folder, "again", "up", "again"), {".go"}), {})
 
     def test_the_root_is_the_nearest_marked_folder(self):
         self.put("top/setup.py", "top/work/a.py", "top/work/sub/go.mod", "top/work/sub/pkg/b.py",

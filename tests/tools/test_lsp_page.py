@@ -8,7 +8,7 @@ import unittest
 from mm.peers import languages, lsp_files
 from mm.peers import lsp as client
 from mm.text import size
-from mm.tools import language_servers, lsp, lsp_answers, positions, rename, usable_servers
+from mm.tools import language_servers, lsp, lsp_answers, positions, rename
 from tests import support
 
 with open(os.path.join(support.PROJECT, "docs", "lsp.md"), encoding="utf-8") as _file:
@@ -22,7 +22,7 @@ TEXTS = {
     lsp.NOTHING: ("<server>", "<definition, use or description>", "<symbol>", "<file>"),
     lsp.NO_PROBLEMS: ("<server>", "<file>"), lsp.NOT_THERE.replace("%d", "%s"): ("<symbol>", "<line>",
                                                                                  "<file>", "<lines>"),
-                                                                                 lsp.NO_DIAGNOSTICS: ("<server>",), lsp.MAYBE_MORE: ("<server>",), lsp.NOTHING_NEW: ("<server>",), usable_servers.WAITS: ("<server>",), lsp.NO_CHANGE: ("<server>", "<symbol>"), usable_servers.NOT_ON_PATH: ("<language>", "<program>"),
+                                                                                 lsp.NO_DIAGNOSTICS: ("<server>",), lsp.MAYBE_MORE: ("<server>",), lsp.NOTHING_NEW: ("<server>",), languages.WAITS: ("<server>",), lsp.NO_CHANGE: ("<server>", "<symbol>"), languages.NOT_ON_PATH: ("<language>", "<program>"),
     lsp.WOULD_RENAME: ("foo", "bar", "14 places in 5 files"), lsp.RENAMED: ("foo", "bar", "14 places in 5 "
                                                                                           "files"),
     language_servers.NO_SERVER: ("<extension> files", "<language> (<server>), …"),
@@ -66,7 +66,7 @@ class ThePage(unittest.TestCase):
                 self.assertIn("`%s`" % (text % values), PAGE)
 
     def test_no_text_of_the_rooms_is_missing_here(self):
-        listed = {value for room in (lsp, usable_servers, language_servers, rename, client, lsp_answers)
+        listed = {value for room in (lsp, languages, language_servers, rename, client, lsp_answers)
                   for name, value in vars(room).items()
                   if name.isupper() and isinstance(value, str) and "%" in value}
         known = "\n".join(TEXTS).replace("%s", "").replace("%d", "")

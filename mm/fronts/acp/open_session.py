@@ -90,7 +90,8 @@ class OpenSession:
         try:
             from mm.engine import prepared  # noqa: F401 (imported only to be loaded)
             from mm.fronts.acp import prompting  # noqa: F401
-            from mm.tools import registry, usable_servers  # noqa: F401
+            from mm.peers import languages  # noqa: F401
+            from mm.tools import registry  # noqa: F401
 
             self.process.model.warm_up()
         except Exception:
