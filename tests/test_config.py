@@ -589,6 +589,8 @@ class OneDefinition(unittest.TestCase):
     def test_the_documentation_has_the_table(self):
         with open(os.path.join(support.PROJECT, "docs", "configuration.md"), encoding="utf-8") as file:
             text = file.read()
+        example = re.search(r"```json\n(.*?)```", text, re.DOTALL)[1]
+        schema.check_document(config_file.parse(example.encode(), "the example"), "the example")
         self.assertIn("\n" + table(), text)
         for variable in list(config.VARIABLES) + ["MM_CONFIG"]:
             self.assertIn("`%s`" % variable, text)

@@ -42,7 +42,7 @@ LIMITS = [
     "within %d KiB; %d MiB of the file" % (catalogue.HEAD_BYTES >> 10, catalogue.FILE_BYTES >> 20),
     "%d warnings" % catalogue.WARNINGS_LIMIT, "at most %d characters or a tenth" % SHOWN,
     "at most %d, down to" % read_skill.FILES_NAMED, "longer than %d KiB" % (invocation.COMMANDS_BYTES >> 10),
-    "`%s`, " % catalogue.FILE_NAMES[0] and "`%s` where that is not there" % catalogue.FILE_NAMES[1],
+    "`%s`, " % catalogue.FILE_NAMES[0] and "`%s` if that is missing" % catalogue.FILE_NAMES[1],
 ]
 
 
