@@ -187,7 +187,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(files - told - empty, set())
         self.assertEqual(len(empty), 5)
 
-    def test_they_are_read_alike_in_whatever_pieces_they_come(self):
+    def test_all_pieces_are_read_alike(self):
         for name, expected in EXPECTED.items():
             body = capture(name).body
             sizes = (1, 2, 3, 7, 64) if len(body) < 16_000 else (64, 4096)
@@ -204,7 +204,7 @@ class Answers(unittest.TestCase):
                 self.assertEqual(streams.digest(events), expected)
                 self.assertEqual(asked, 1)
 
-    def test_a_call_whose_arguments_were_cut_is_given_out_as_it_is(self):
+    def test_a_call_with_cut_arguments_is_kept(self):
         whole = capture("py.tools_forced")
         events = re.findall(rb"(?s)data: .+?\n\n", whole.body)
         cut = [event for event in events if b'"finish_reason": "tool_calls"' in event or b"[DONE]" in event]
@@ -229,7 +229,7 @@ class Failures(unittest.TestCase):
                 self.assertNotIn("\n", str(error))
                 self.assertIn("127.0.0.1", str(error))
 
-    def test_an_answer_that_another_request_cut_can_be_asked_for_again(self):
+    def test_an_interrupted_answer_can_be_asked_again(self):
         _, cut = NO_ANSWER[0]
         events, error, asked = ask(cut, capture("py.chat"))
         if error is None:
@@ -247,7 +247,7 @@ class Failures(unittest.TestCase):
                 for each in words:
                     self.assertIn(each, str(error))
 
-    def test_faults_of_the_request_are_one_line_in_the_servers_words(self):
+    def test_request_faults_keep_the_servers_words(self):
         for name, status, words in FAULTS:
             with self.subTest(name):
                 _, error, _ = ask(capture(name))

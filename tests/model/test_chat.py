@@ -85,7 +85,7 @@ class Calls(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(expected, calls_of(*chunks))
 
-    def test_100_kilobytes_of_arguments_in_small_pieces_take_linear_time_with_the_name_in_each(self):
+    def test_many_named_pieces_take_linear_time(self):
         def seconds(size):
             text = json.dumps({"content": "{}[]\\\"" * (size // 9)})
             pieces = [call(0, "x", "write_file", text[at:at + 4]) for at in range(0, len(text), 4)]
@@ -208,7 +208,7 @@ class Requests(unittest.TestCase):
             streams.ask(streams.server(server.url))
             self.assertNotIn("authorization", server.wait_requests(1)[0].headers)
 
-    def test_a_server_that_refuses_stream_options_is_asked_without_them_from_then_on(self):
+    def test_stream_options_are_left_out_once_refused(self):
         refusal = [{"status": 400, "body": {"error": {"message": "Unrecognized request argument: "
                                                                  "stream_options"}}}]
         learned = Learned()
@@ -241,7 +241,7 @@ class Streaming(unittest.TestCase):
             self.assertEqual([Text("x"), Finish(None)], streams.ask(streams.server(server.url)))
             server.wait_dropped(1)
 
-    def test_a_recorder_is_told_the_request_the_lines_and_a_refusal(self):
+    def test_a_recorder_gets_request_lines_and_refusal(self):
         told = []
 
         class Tap:
@@ -258,7 +258,7 @@ class Streaming(unittest.TestCase):
 
 
 class Failures(unittest.TestCase):
-    def test_each_failure_is_one_line_with_the_address_and_the_servers_words(self):
+    def test_failures_are_one_line_with_the_address(self):
         text = {"text": "half"}
         page = "<!doctype html><html><head><title>Gate</title><style>p{}</style></head><body><p>502  Bad</p></body></html>"
         refused = "refused the request (%d): "
@@ -321,13 +321,13 @@ class Failures(unittest.TestCase):
                 self.assertIn(server.url, message)
                 self.assertNotIn("\n", message)
 
-    def test_what_was_said_before_a_failure_has_been_told(self):
+    def test_text_before_a_failure_is_passed_on(self):
         with ModelServer([{"text": ["x", "y"]}, {"drop": True}]) as server:
             answer = chat.complete(streams.server(server.url), [], [], streams.Cancel())
             self.assertEqual([Text("x"), Text("y")], [next(answer), next(answer)])
             self.assertRaises(ModelError, next, answer)
 
-    def test_a_connection_cut_after_the_finish_reason_is_a_complete_answer(self):
+    def test_a_cut_after_the_finish_is_complete(self):
         finish = {"data": '{"choices":[{"delta":{},"finish_reason":"stop"}]}'}
         for end in ("drop", "reset"):
             with self.subTest(end), ModelServer([{"text": "a"}, finish, {"pause": 0.02},
@@ -353,7 +353,7 @@ class Failures(unittest.TestCase):
             with self.assertRaisesRegex(ModelError, r"failed \(500\): no"):
                 streams.ask(streams.server(server.url))
 
-    def test_an_answer_with_its_finish_reason_is_complete_though_nothing_more_comes(self):
+    def test_a_finish_reason_alone_completes_an_answer(self):
         finish = {"data": '{"choices":[{"delta":{},"finish_reason":"stop"}]}'}
         with ModelServer([{"text": "a"}, finish, {"hang": True}]) as server:
             self.assertEqual([Text("a"), Finish("stop")],

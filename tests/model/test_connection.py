@@ -62,7 +62,7 @@ class Finding(unittest.TestCase):
             server.pages["/v1/models"] = pages("m").pages["/v1/models"]
             self.assertEqual("m", one.server(Cancel()).model)
 
-    def test_a_cancel_ends_only_the_wait_of_its_prompt(self):
+    def test_a_cancel_ends_only_its_own_wait(self):
         with pages("m", delays={"/v1/models": 0.5}) as server:
             one, cancel, ended = connection(server.url), Cancel(), []
             threads = [threading.Thread(target=self.ask, args=(one, each, ended))

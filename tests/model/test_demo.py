@@ -88,7 +88,7 @@ class Demo(unittest.TestCase):
                                      self.later(text, tools=["bash"])["text"]
                                      if arguments else f"the tool {tool} is not offered here")
 
-    def test_a_directive_that_cannot_be_read_says_what_it_wants(self):
+    def test_a_wrong_directive_says_what_it_wants(self):
         for text in ("run:", "write: a.txt", "edit: a = b", "ask: |", "plan: ;", "slow: x", "slow: 0", "mcp: fs", "mcp: fs read [1]", "agent: bob", "fetch:", "lsp:",
                      "fail: 200", "fail: x", "think:"):
             with self.subTest(text):
@@ -96,12 +96,12 @@ class Demo(unittest.TestCase):
                 argument = next(directive.argument for directive in demo.DIRECTIVES if directive.word == word)
                 self.assertEqual(f"`{word}:` wants {argument}", self.later(text)["text"])
 
-    def test_anything_else_is_answered_in_words_that_name_the_directives(self):
+    def test_anything_else_names_the_directives(self):
         text = self.later("http: //run")["text"]
         for directive in demo.DIRECTIVES:
             self.assertIn(f"`{directive.word}: {directive.argument}`", text)
 
-    def test_the_first_answer_says_that_it_is_a_script_and_only_the_first(self):
+    def test_only_the_first_answer_explains_the_script(self):
         for text in ("hello", "run: ls", "ask: x"):
             with self.subTest(text):
                 self.assertTrue(streams.digest(self.ask(user(text)))["text"].startswith(demo.GREETING))
@@ -114,7 +114,7 @@ class Demo(unittest.TestCase):
         self.assertEqual(["a", "b"], [call["arguments"]["command"] for call in answer["calls"]])
         self.assertEqual(2, answer["usage"][3])
 
-    def test_it_streams_word_by_word_counts_and_repeats_itself(self):
+    def test_it_streams_word_by_word_and_counts(self):
         events = self.ask(user("hello"))
         words = [event.text for event in events if isinstance(event, Text)]
         self.assertGreater(len(words), 20)
@@ -211,7 +211,7 @@ class LoopbackServer(unittest.TestCase):
                 self.assertEqual(status, self.post(path, data)[0])
         self.assertEqual(["a-model"], models(streams.server(self.loopback.url)))
 
-    def test_pieces_go_out_one_by_one_and_stop_when_the_client_is_gone(self):
+    def test_pieces_stop_when_the_client_is_gone(self):
         closed = []
 
         def chunks(body):

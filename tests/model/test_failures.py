@@ -305,7 +305,7 @@ class Lines(unittest.TestCase):
             with self.subTest(expected):
                 self.assertEqual(expected, self.line(*failure, **more))
 
-    def test_every_line_is_one_short_printable_line_without_a_secret(self):
+    def test_lines_are_short_printable_without_secrets(self):
         words = ("wrong key sekret-key-1, sek%72et+1, Bearer abcdefgh123, Basic YWxhZGRpbjpvcGVu, "
                  "http://bob:hunter22@host/v1,\n\x1b[31m\u202e"
                  "sk-abcdefgh12 and api_key=qwertz99, \"api-key\": \"asdfgh77\" password: hunter33 "

@@ -76,7 +76,7 @@ class TheOrder(Around):
                 self.assertEqual(found.line, "model: m · %s at %s · another one: --model NAME or --url URL"
                                  % (known_servers.of_key(key).title, urls[0]))
 
-    def test_a_model_that_loads_is_asked_for_by_any_name(self):
+    def test_a_loading_model_needs_no_name(self):
         found, _ = self.around(LOADING)
         self.assertEqual((found.server.model, found.server.product), (find.ANY_MODEL, "llama.cpp"))
 
@@ -86,7 +86,7 @@ class TheOrder(Around):
         self.assertIn("%s wants an API key" % urls[0], found.notes[0])
         self.assertIn("%s has no model that can chat" % urls[1], found.notes[1])
 
-    def test_no_key_and_no_headers_go_to_a_server_that_was_found(self):
+    def test_no_key_for_a_server_that_was_found(self):
         config = UNSET._replace(model_api_key="secret-key", model_headers={"X-Secret": "secret"},
                                 model_temperature=0.5, model_timeout=7)
         with Pages(*fakes.ollama(["a", "b"])) as fake:
@@ -130,7 +130,7 @@ class NothingFound(Around):
                                        "llama.cpp")),
                          r"can chat: restart it with one \(llama-server -hf Qwen/Qwen3-8B-GGUF\)$")
 
-    def test_a_model_that_was_asked_for_is_taken_though_its_name_is_that_of_another_kind(self):
+    def test_a_model_that_was_asked_for_is_taken(self):
         found, _ = self.around(fakes.vllm(["embed-and-chat"]),
                                config=UNSET._replace(model_name="embed-and-chat"))
         self.assertEqual(found.server.model, "embed-and-chat")
@@ -153,7 +153,7 @@ class TheTime(Around):
             self.around(None, None, None, WEB_PAGE, UNKNOWN_ROUTE, None, None)
         self.assertLess(time.monotonic() - begin, 0.5)
 
-    def test_an_earlier_one_that_is_slow_is_waited_for(self):
+    def test_a_slow_earlier_one_is_waited_for(self):
         found, urls = self.around(fakes.ollama(["slow"]), fakes.vllm(), delays={"/v1/models": 0.3})
         self.assertEqual(found.server.url, urls[0])
 
@@ -172,14 +172,14 @@ class TheTime(Around):
                                        "%s asks it all the same)"
                                        % (silent_url, silent_url),) * 2)
 
-    def test_a_later_one_that_is_slow_is_not_waited_for(self):
+    def test_a_slow_later_one_is_not_waited_for(self):
         with socket.create_server(("127.0.0.1", 0)) as silent, Pages(*fakes.vllm()) as fake:
             begin = time.monotonic()
             find.find_server(UNSET, {}, Cancel(), [Candidate(url) for url in (
                 fake.url, "http://127.0.0.1:%d/v1" % silent.getsockname()[1])])
             self.assertLess(time.monotonic() - begin, 0.5)
 
-    def test_a_cancel_comes_through_at_once_and_leaves_no_thread(self):
+    def test_a_cancel_ends_the_search_at_once(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             cancel = Cancel()
             threading.Timer(0.1, cancel.cancel).start()
@@ -253,7 +253,7 @@ class TheServerThatIsSet(unittest.TestCase):
                              % (server.root, server.root),)
                     self.assertEqual(moved if end else (), found.notes)
 
-    def test_it_gets_the_key_and_is_told_of_only_where_there_was_a_choice(self):
+    def test_it_gets_the_key_and_rarely_a_line(self):
         with Pages(*fakes.vllm(["a"])) as fake:
             self.assertEqual(self.find(fake.url, model_api_key="secret-key").line, "")
             self.assertEqual(fake.headers[0]["Authorization"], "Bearer secret-key")
@@ -285,7 +285,7 @@ class ThePlaces(unittest.TestCase):
             "http://127.0.0.1:%s/v1" % port for port in ("8080", "11434", "1234", "12434/engines", "8000",
                                                          "30000")])
 
-    def test_a_usual_place_that_a_variable_names_is_looked_at_once(self):
+    def test_a_named_usual_place_is_asked_once(self):
         found = candidates({"OLLAMA_HOST": "127.0.0.1"})
         self.assertEqual(found[0], Candidate("http://127.0.0.1:11434/v1", "OLLAMA_HOST", "ollama"))
         self.assertEqual(len({each.url for each in found}), len(found))

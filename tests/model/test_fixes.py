@@ -63,7 +63,7 @@ class Mended(unittest.TestCase):
                     self.assertEqual(list(body), list(mended))
                 self.assertEqual(mended, fixes.fixed(mended, (name,)), "a second time changes nothing")
 
-    def test_what_a_request_of_a_conversation_begins_with_stays(self):
+    def test_the_beginning_of_requests_stays(self):
         """Message by message, each mended request begins with the one before it, but for what was merged into
         its last one."""
         talk = [SYSTEM, user("a"), answer("", "{}", reasoning_content="t"), RESULT, answer("b"), user("c"),

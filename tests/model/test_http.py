@@ -153,7 +153,7 @@ class Cancelling(unittest.TestCase):
             time.sleep(0.01)  # the fake's side of the last connections
         self.assertLessEqual(len(descriptors()), len(before))
 
-    def test_a_cancel_that_comes_later_touches_no_other_connection(self):
+    def test_a_late_cancel_touches_no_other_connection(self):
         cancel = Cancel()
         with ModelServer([{"text": "a"}]) as server:
             streams.ask(streams.server(server.url), cancel)
@@ -238,7 +238,7 @@ class Connecting(unittest.TestCase):
                         streams.ask(streams.server(server.url))
                 self.assertEqual([], other.requests)
 
-    def test_a_refusal_is_read_though_the_server_did_not_read_the_request(self):
+    def test_a_refusal_without_reading_the_request(self):
         message = [{"role": "user", "content": "x" * 8_000_000}]
         for status, body, words in ((413, {"error": "request too large"}, r"the request is too large for \S+ "
                                                                           r"\(413\): /compact"),
@@ -253,7 +253,7 @@ class Connecting(unittest.TestCase):
                         streams.ask(streams.server(server.url), messages=message)
                 self.assertEqual(3, len(server.requests))
 
-    def test_a_refusal_is_read_though_the_server_neither_reads_on_nor_hangs_up(self):
+    def test_a_refusal_on_an_open_connection(self):
         refusal = b"HTTP/1.1 413 No\r\nContent-Length: 8\r\n\r\ntoo long"
         with answering(refusal) as url, self.assertRaisesRegex(ModelError, "the request is too large"):
             streams.ask(streams.server(url), messages=[{"role": "user", "content": "x" * 20_000_000}])

@@ -82,7 +82,7 @@ class Makes(unittest.TestCase):
                           if known_servers.alone_at(product.key)], ["ollama", "lmstudio", "docker", "sglang"])
         self.assertIsNone(known_servers.alone_at(None))
 
-    def test_a_name_stands_in_a_command_only_where_it_is_plain(self):
+    def test_only_plain_names_stand_in_commands(self):
         for name, expected in (("qwen/qwen3-8b", "load qwen/qwen3-8b"), ("a b", "load <model>"),
                                ("$(reboot)", "load <model>"), ("-x", "load <model>"),
                                ("a\nb", "load <model>"), ("", "load <model>"), (None, "load <model>")):

@@ -75,7 +75,7 @@ class Again(unittest.TestCase):
         self.assertGreaterEqual(time.monotonic() - begin, 1)
         self.assertEqual(["the model is still loading…"], told)
 
-    def test_waits_for_a_busy_server_as_long_as_it_says(self):
+    def test_a_busy_server_says_how_long(self):
         told = []
         busy = [{"status": 429, "body": "slow down", "headers": {"Retry-After": "0"}}]
         with ModelServer(busy, busy, busy, busy, busy, GOOD) as server:
@@ -113,7 +113,7 @@ class Again(unittest.TestCase):
                 self.assertLess(ended[0] - begin, SOON)
                 self.assertEqual(1, len(server.requests))
 
-    def test_what_broke_off_before_the_first_word_is_asked_for_once_more(self):
+    def test_a_break_before_the_first_word(self):
         cases = [
             ("closed the connection without an answer", [{"drop": True}]),
             ("closed the connection without an answer", [{"reset": True}]),
@@ -164,7 +164,7 @@ class Again(unittest.TestCase):
                 # A system message is the one thing left that a template may not like; here there is none.
                 self.assertEqual(1, len(server.requests))
 
-    def test_the_base_url_without_v1_is_found_and_kept(self):
+    def test_a_base_url_without_v1_is_kept(self):
         nothing = [{"status": 404, "body": "404 page not found"}]
         lm_studio = [{"raw": b'{"error":"Unexpected endpoint or method. (POST /chat/completions)"}'}]
         page = [{"type": "text/html"}, {"raw": b"<!doctype html><title>LM</title>"}]
@@ -179,7 +179,7 @@ class Again(unittest.TestCase):
                                  [each.path for each in server.requests])
                 self.assertEqual([f"{base} answers at {server.url}: it is asked there from now on"], told)
 
-    def test_a_base_url_that_is_wrong_is_the_one_that_is_named(self):
+    def test_a_wrong_base_url_is_named(self):
         with ModelServer([{"status": 404, "body": "404 page not found"}]) as server:
             base = server.url[:-len("/v1")] + "/"
             with self.assertRaises(ModelError) as caught:
@@ -315,7 +315,7 @@ class Schemas(unittest.TestCase):
 
 
 class Models(unittest.TestCase):
-    def test_a_model_that_is_not_there_names_those_that_are(self):
+    def test_an_unknown_model_names_the_others(self):
         missing = refusal(404, "model 'qwen9' not found")
         cases = [
             (("a", "b\x1bc"), "ollama", '; it has: a, b c; choose one with --model, or: ollama pull qwen9'),
@@ -328,7 +328,7 @@ class Models(unittest.TestCase):
                     ask(server, product=product, model="qwen9")
                 self.assertEqual('model "qwen9" is not on this server' + expected, str(caught.exception))
 
-    def test_the_name_that_was_asked_for_stands_in_for_one_that_the_server_does_not_repeat(self):
+    def test_the_asked_name_stands_in_for_none(self):
         with ModelServer(refusal(404, "model not found"), models=()) as server:
             self.assertRaisesRegex(ModelError, '^model "m" is not on this server$', ask, server)
 

@@ -64,7 +64,7 @@ class Framing(unittest.TestCase):
                     self.assertEqual(expected, found)
                     self.assertEqual(b"[DONE]" in body, decoder.done)
 
-    def test_the_tap_is_told_lines_that_make_the_same_objects_again(self):
+    def test_the_tap_gets_equivalent_lines(self):
         for name, body, expected in CASES:
             with self.subTest(name):
                 told = []
@@ -95,7 +95,7 @@ class Framing(unittest.TestCase):
                 self.assertEqual(endless, decoder.endless)
                 self.assertEqual([], decoder.feed(b"\n") + decoder.end())
 
-    def test_comments_before_the_first_event_are_no_beginning_and_may_tell_the_progress(self):
+    def test_comments_before_the_first_event(self):
         for body, beginning, progress in ((b": ping\n\n:\n", "", None), (b": ping\n\nNo.\n", "No.\n", None),
                                           (b"\n: ping", "", None),
                                           (b": keepalive 1/9\n\n: keepalive 2/9\n\n", "",
@@ -107,7 +107,7 @@ class Framing(unittest.TestCase):
                                      + decoder.end())
                     self.assertEqual((beginning, progress), (decoder.beginning, decoder.progress))
 
-    def test_a_long_line_and_a_long_event_take_linear_time(self):
+    def test_long_lines_and_events_take_linear_time(self):
         def seconds(body, size):
             best = float("inf")
             for _ in range(3):

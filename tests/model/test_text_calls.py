@@ -366,7 +366,7 @@ def called(calls) -> list:
 
 
 class Formats(unittest.TestCase):
-    def test_each_opener_has_its_format_and_none_is_loaded_before_it_comes(self):
+    def test_formats_are_loaded_with_their_opener(self):
         others = {*openers.THINK, *openers.LONE_ENDS, *openers.HARMONY_ENDS}
         self.assertEqual({*openers.AT_LINE, *openers.HEADERS} - others | {""}, set(formats.FORMATS))
         code = ("import sys; from mm.model.answer import Answer; answer = Answer([{'function': {'name': "
@@ -403,7 +403,7 @@ class Formats(unittest.TestCase):
                         found = read(cut)
                         self.assertEqual((text + "\nas you see", []), (found["text"], found["calls"]))
 
-    def test_every_call_is_prose_without_its_tool_and_beside_a_structured_call(self):
+    def test_calls_of_unknown_tools_are_prose(self):
         for what, text, _, _ in CALLS:
             if "<think>" not in text and "<|channel|>" not in text:
                 with self.subTest(what):
@@ -440,7 +440,7 @@ class Formats(unittest.TestCase):
 
 
 class Recovery(unittest.TestCase):
-    def test_a_call_in_the_reasoning_counts_where_there_is_nothing_else(self):
+    def test_a_call_in_the_reasoning_counts_alone(self):
         call = "I list.\n" + hermes(LS)
         headless = 'I list.assistantcommentary to=functions.bash json{"command": "ls"}'
         cases = [("a field", dict(contents=[], reasoning=call), [LS]),
@@ -455,14 +455,14 @@ class Recovery(unittest.TestCase):
             with self.subTest(what):
                 self.assertEqual(called(calls), read(**given)["calls"])
 
-    def test_reasoning_that_was_shown_as_text_counts_as_the_beginning_of_the_rest_in_each_cut(self):
+    def test_reasoning_shown_as_text_is_its_beginning(self):
         for text, calls in (("So</think><think>" + hermes(LS), []),
                             ("So\n</think><think>\n" + hermes(LS), []),
                             ("So.\n" + hermes(LS) + "\n</think>\n", [LS])):
             for cut in pieces(text):
                 self.assertEqual(called(calls), read(cut)["calls"], cut)
 
-    def test_a_call_that_is_cut_for_its_length_is_no_text(self):
+    def test_a_call_cut_for_length_is_not_text(self):
         cases = ['<tool_call>{"name": "bash", "arguments": {"command": "l',
                  "<tool_call>\n<function=bash>\n<parameter=command>\nl", '[TOOL_CALLS]bash[ARGS]{"command"',
                  '{"name": "bash", "arguments": {']
@@ -473,7 +473,7 @@ class Recovery(unittest.TestCase):
         self.assertEqual("<tool_c", read(["<tool_c"], finish="length")["text"])
         self.assertEqual(called([LS]), read([hermes(LS)], finish="length")["calls"])
 
-    def test_a_broken_answer_says_what_was_waiting_and_calls_nothing(self):
+    def test_a_broken_answer_calls_nothing(self):
         for text, left in (("Hi\n\n", "Hi\n\n"), ("Hi\n<tool_c", "Hi\n<tool_c"), ("Hi\n" + hermes(LS), "Hi"),
                            ("Hi\n" + hermes(LS)[:-30], "Hi"), ("<think>a\n", ""), ('{"na', '{"na'),
                            ("\ud83d", "\ufffd")):
@@ -483,7 +483,7 @@ class Recovery(unittest.TestCase):
                 found = streams.digest(events + answer.broken())
                 self.assertEqual((left, []), (found["text"], found["calls"]))
 
-    def test_what_was_shown_before_a_lone_end_is_taken_back_once(self):
+    def test_text_before_a_lone_end_is_taken_back(self):
         answer = Answer(TOOLS)
         self.assertEqual([Text("plan")], answer.take(delta(content="plan")))
         self.assertEqual([Misread(), Thought(" it"), Text("Done")],
@@ -492,7 +492,7 @@ class Recovery(unittest.TestCase):
         answer = Answer(TOOLS)
         self.assertEqual([Thought("plan"), Text("Done")], answer.take(delta(content="plan</think>Done")))
 
-    def test_an_end_in_the_text_is_only_dropped_where_the_server_tells_the_reasoning_apart(self):
+    def test_an_end_with_separate_reasoning(self):
         self.assertEqual(("hm", "Done"), tuple(read(["</think>\n", "Done"], reasoning="hm")[key]
                                                for key in ("reasoning", "text")))
         self.assertEqual(("hm", "a</think>\nb"), tuple(read(["a</think>\nb"], reasoning="hm")[key]
@@ -500,7 +500,7 @@ class Recovery(unittest.TestCase):
 
 
 class HoldBack(unittest.TestCase):
-    def test_text_that_cannot_begin_anything_leaves_in_the_same_read(self):
+    def test_plain_text_leaves_in_the_same_read(self):
         answer = Answer(TOOLS)
         for piece in ("Hello", " world ", "a<b", ".\nSo", "x\n```sh\nls", "\n```\nthen {", "[1]", " <b>",
                       "\n<table", ">\n{\"a\"", "`x`", "\n - [TO", "DO]",
@@ -529,7 +529,7 @@ class HoldBack(unittest.TestCase):
                 self.assertEqual(text, "".join(event.text for sign in text
                                                for event in answer.take(delta(content=sign))))
 
-    def test_an_answer_that_goes_on_behind_a_call_does_not_wait_for_its_end(self):
+    def test_a_long_answer_after_a_call_leaves(self):
         answer = Answer(TOOLS)
         text = hermes(LS) + "\n" + "So it goes on. " * 400
         self.assertEqual(text, "".join(event.text for sign in text

@@ -97,7 +97,7 @@ class Probe(unittest.TestCase):
             with self.subTest(path), Pages({models: pages["/engines/v1/models"], **pages}) as fake:
                 self.assertEqual(ask_size(server_at(fake, path), Cancel())[0], 4096)
 
-    def test_it_stops_at_the_first_answer_and_sends_the_key(self):
+    def test_it_stops_at_the_first_answer(self):
         with Pages({"/props": PROPS}) as fake:
             ask_size(server_at(fake, key="secret-key"), Cancel())
         self.assertEqual(fake.asked, ["/props"])
@@ -108,7 +108,7 @@ class Probe(unittest.TestCase):
             port = closed.getsockname()[1]
         self.assertEqual(ask_size(Server("http://127.0.0.1:%d/v1" % port, "m"), Cancel()), (0, None))
 
-    def test_a_server_that_says_nothing_is_given_up_and_a_cancel_comes_through_at_once(self):
+    def test_a_silent_server_is_given_up(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             server = Server("http://127.0.0.1:%d/v1" % silent.getsockname()[1], "m")
             cancel, begin = Cancel(), time.monotonic()
@@ -141,7 +141,7 @@ class TheWindow(unittest.TestCase):
             self.looked(known, server_at(fake), answered=True)
         self.assertEqual(fake.asked, ["/props"])
 
-    def test_it_is_asked_for_again_when_the_model_is_loaded_and_then_never_more(self):
+    def test_it_is_asked_again_once_loaded(self):
         with Pages({"/api/ps": {"models": []}}) as fake:
             known = Window()
             self.assertEqual(self.looked(known, server_at(fake)), 0)
@@ -176,7 +176,7 @@ class TheWindow(unittest.TestCase):
                 self.assertEqual(known.news(), [line] if line and line != window.UNKNOWN else [])
                 self.assertEqual(known.news(), [])
 
-    def test_a_small_one_is_asked_for_in_each_turn(self):
+    def test_a_small_window_is_asked_each_turn(self):
         with Pages({"/props": PROPS}) as fake:
             known = Window()
             self.assertEqual(self.looked(known, server_at(fake)), 4096)
@@ -193,7 +193,7 @@ class TheWindow(unittest.TestCase):
         known.look(Server("http://127.0.0.1:9/v1", "m"), answered=True)
         self.assertEqual(known.news(), [])
 
-    def test_the_news_wait_for_a_probe_that_runs_and_not_for_long(self):
+    def test_news_wait_briefly_for_a_running_question(self):
         for delay, expected in ((0.05, 1), (2, 0)):
             with self.subTest(delay), Pages({"/props": PROPS}, delays={"/props": delay}) as fake:
                 known, begin = Window(), time.monotonic()
@@ -277,7 +277,7 @@ class CutInSilence(unittest.TestCase):
         self.assertEqual(known.news(), [line for line in told if line != window.UNKNOWN])
         return [line for line in told if line.startswith(window.TRUNCATED[:20])]
 
-    def test_it_is_told_once_with_the_way_out_as_soon_as_the_window_is_known(self):
+    def test_it_is_said_once_the_window_is_known(self):
         pages = {"/api/ps": {"models": [{"name": "m", "context_length": 4096}]}}
         line = window.TRUNCATED % (4000, 9000, "OLLAMA_CONTEXT_LENGTH=32768 ollama serve")
         self.assertEqual(self.told(pages, pages), [line])
