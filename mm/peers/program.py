@@ -52,7 +52,7 @@ class Program:
                                   stdin=subprocess.PIPE, stderr=subprocess.PIPE)
         self._process = self._child.process
         self._write_all = streams.write_to(self._process.stdin.fileno())
-        self.peer = Peer(streams.read_from(self._process.stdout.fileno()), self._write, serve, notified,
+        self.peer = Peer(streams.Reader(self._process.stdout.fileno()), self._write, serve, notified,
                          label, framing=framing, noise=self._noise, longest=LONGEST_MESSAGE)
         for work in (self._drain, self._read, self._wait):
             self._begin(work)

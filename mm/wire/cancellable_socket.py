@@ -34,6 +34,7 @@ CONNECT_SECONDS = 20
 # How often a connect looks at the Cancel, in case shutting the socket does not wake it.
 _POLL_SECONDS = 0.05
 
+_READ, _WRITE = 1, 4  # as poll() has them
 _CONNECTING = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY,
                getattr(errno, "WSAEWOULDBLOCK", errno.EINPROGRESS)}
 
@@ -75,8 +76,7 @@ class CancellableSocket:
         self._socket.settimeout(seconds)
 
     def connect(self, host: str, port: int) -> socket.socket:
-        """Tries the host's addresses in turn: a `localhost` is often ::1 first, where no model server
-        listens."""
+        """Tries the host's addresses in turn: a `localhost` is often ::1 first, where no server listens."""
         failure = OSError(errno.EADDRNOTAVAIL, "no address")
         for family, kind, protocol, _, address in look_up(host, port, self._cancel):
             try:
@@ -121,7 +121,10 @@ class CancellableSocket:
                 try:
                     rest = rest[sock.send(rest):]
                 except BlockingIOError:
-                    if not _can_send(sock, self.seconds or None):
+                    events = _wait(sock, self.seconds or None, _READ | _WRITE)
+                    if not events:
+                        raise socket.timeout("timed out") from None
+                    if events == _READ:
                         return
         finally:
             sock.settimeout(self.seconds or None)
@@ -141,7 +144,7 @@ class CancellableSocket:
         code = sock.connect_ex(address)
         end = time.monotonic() + CONNECT_SECONDS
         while code in _CONNECTING:
-            if _has_settled(sock, _POLL_SECONDS):
+            if _wait(sock, _POLL_SECONDS):
                 code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             elif time.monotonic() > end:
                 raise ConnectTimeout()
@@ -195,27 +198,13 @@ class ConnectTimeout(OSError):
     """Nothing came back, not even a refusal."""
 
 
-def _has_settled(sock: socket.socket, seconds: float) -> bool:
-    """Waits until a connect has succeeded or failed."""
+def _wait(sock: socket.socket, seconds: float | None, events: int = _WRITE) -> int:
+    """Waits until the socket can be written or read, or has failed; 0 if nothing came in so many seconds."""
     if hasattr(select, "poll"):
         poll = select.poll()
-        poll.register(sock, select.POLLOUT)
-        return bool(poll.poll(seconds * 1000))
+        poll.register(sock, events)
+        found = poll.poll(seconds and seconds * 1000)
+        return found[0][1] if found else 0
     # Windows reports a refusal in the third.
-    _, writable, failed = select.select((), (sock,), (sock,), seconds)
-    return bool(writable or failed)
-
-
-def _can_send(sock: socket.socket, seconds: float | None) -> bool:
-    """Waits until more can be sent, or fails to be; False when instead there is something to be read."""
-    if hasattr(select, "poll"):
-        poll = select.poll()
-        poll.register(sock, select.POLLIN | select.POLLOUT)
-        events = poll.poll(seconds and seconds * 1000)
-        if events:
-            return events[0][1] != select.POLLIN
-    else:
-        readable, writable, failed = select.select((sock,), (sock,), (sock,), seconds)
-        if readable or writable or failed:
-            return bool(writable or failed)
-    raise socket.timeout("timed out")
+    readable, writable, failed = select.select((sock,) if events & _READ else (), (sock,), (sock,), seconds)
+    return (_READ if readable else 0) | (_WRITE if writable or failed else 0)

@@ -11,10 +11,6 @@ import os
 READ_SIZE = 64 * 1024
 
 
-def read_from(descriptor: int) -> Reader:
-    return Reader(descriptor)
-
-
 class Reader:
     """A function that waits for bytes and returns them, b"" at the end; OSError as os.read raises it."""
 
@@ -58,21 +54,14 @@ def write_to(descriptor: int):
     """A function of bytes that returns when all are written; OSError as os.write raises it."""
 
     def write(data: bytes) -> None:
-        written = _write_some(descriptor, data)
-        if written < len(data):
-            rest = memoryview(data)[written:]
-            while rest:
-                rest = rest[_write_some(descriptor, rest):]
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[os.write(descriptor, rest):]
+            except BlockingIOError:
+                _wait([], [descriptor])
 
     return write
-
-
-def _write_some(descriptor: int, data) -> int:
-    while True:
-        try:
-            return os.write(descriptor, data)
-        except BlockingIOError:
-            _wait([], [descriptor])
 
 
 def _wait(readable: list, writable: list) -> list:

@@ -23,7 +23,7 @@ class Connection:
         self.served, self.notices = [], []
         self.writing = threading.Event()  # the peer has begun to write
         self._write = streams.write_to(self.their_output)
-        self.peer = Peer(streams.read_from(self.their_input), self._write_of_the_peer,
+        self.peer = Peer(streams.Reader(self.their_input), self._write_of_the_peer,
                          serve or self.served.append,
                          notified or (lambda *notice: self.notices.append(notice)), trace=trace,
                          framing=framed, **options)

@@ -188,7 +188,7 @@ class Serving(PeerTest):
 class Asking(PeerTest):
     def test_two_peers_ask_each_other(self):
         connection = self.connect(lambda request: request.answer({"got": request.params}))
-        back = Peer(streams.read_from(connection.from_peer), streams.write_to(connection.to_peer),
+        back = Peer(streams.Reader(connection.from_peer), streams.write_to(connection.to_peer),
                     lambda request: request.fail(-5, "no"), lambda *_: None)
         threading.Thread(target=back.run, daemon=True).start()
         for number in range(100):

@@ -15,7 +15,7 @@ class Signals(unittest.TestCase):
     def setUp(self):
         self.source, self.sink = os.pipe()
         self.addCleanup(os.close, self.source)
-        self.read = streams.read_from(self.source)
+        self.read = streams.Reader(self.source)
         self.read.wake_on_signals()
         self.addCleanup(signal.set_wakeup_fd, -1)
 

@@ -62,7 +62,7 @@ def claim_streams():
     os.close(null)
     sys.stdout = sys.stderr
 
-    return streams.read_from(source), streams.write_to(sink)
+    return streams.Reader(source), streams.write_to(sink)
 
 
 class Server:
