@@ -50,7 +50,7 @@ def prepare(arguments, context):
     changed = Document(text)
     how = _HOW[match.level]
     if match.level == matching.LOOKALIKE:
-        how %= _named(document, old, match.spans[0][0])
+        how %= _named(document, match, old)
     report = _report(place, changed, changes, how)  # now, because a change that was made is not cancelled
     known, result = files.digest(before), files.digest(after)
     diff = events.Diff(place.location, document.flat, changed.flat)
@@ -109,29 +109,24 @@ def _ambiguous(place, document, old, match):
                 "Add surrounding lines to make it unique, or set replace_all to true.]"), ""
     other = "blanks"
     if match.level == matching.LOOKALIKE:
-        other = f"signs ({_named(document, old, match.spans[0][0])})"
+        other = f"signs ({_named(document, match, old)})"
     return (f"[{NAME}: old_string is not in {place.given}, but with other {other} {count} times, "
             f"at lines {places}. Copy it exactly, with surrounding lines to make it unique.]"), ""
 
 
-def _named(document, old, start):
-    """The first sign that only looks like the one that was sent: `line 12 has U+201C where you sent "`."""
-    for line, sent in enumerate(old.split("\n"), document.line_at(start)):
-        own = document.flat[start:start + len(sent)]
-        start += len(sent) + 1
-        if own != sent:
-            return f"line {line + 1} has {matching.difference(own, sent)}"
-    return ""
-
-
 def _nearest(place, document, old):
     """(why nothing was found, the lines that are most like it)."""
-    first, after, difference = matching.nearest(document, old)
+    first, after, at = matching.nearest(document, old)
     text = "\n".join(map(cut_line, document.lines[first:after]))
     where = f"line {after}" if first + 1 == after else f"lines {first + 1}-{after}"
-    alike = f" {difference[0].upper()}{difference[1:]}." if difference else ""
+    alike = "" if at is None else matching.difference(document, at, old)
+    alike = f" {alike[0].upper()}{alike[1:]}." if alike else ""
     return (f"[{NAME}: old_string is not in {place.given}.{alike} The nearest text is {where}:]",
             f"\n{text}\n[copy old_string from these lines exactly.]")
+
+
+def _named(document, match, old):
+    return matching.difference(document, document.line_at(match.spans[0][0]), old)
 
 
 def _whole(context, place, before, document):

@@ -31,10 +31,6 @@ Match = namedtuple("Match", "level spans old new reindents", defaults=(False,))
 # removed.
 Change = namedtuple("Change", "first last")
 
-# The lines of the file that are most like a text, from `first` to before `after`, as indexes; `difference`
-# names a sign in them that looks like the one sent, or is "".
-Nearest = namedtuple("Nearest", "first after difference")
-
 # One typographic sign each, and what keyboards and models have for it.
 _PLAIN = str.maketrans({sign: plain for plain, signs in (
     ('"', "\u201c\u201d\u201e\u201f\u2033"), ("'", "\u2018\u2019\u201a\u201b\u2032"),
@@ -42,19 +38,15 @@ _PLAIN = str.maketrans({sign: plain for plain, signs in (
     (" ", "\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"),
 ) for sign in signs})
 
-# Similar text is looked for only in files with fewer lines than this; in this many characters of a line; and it
-# must reach this ratio.
-_COMPARABLE_LINES, _COMPARABLE_CHARACTERS, _LIKE = 5000, 300, 0.6
+# Similar text is looked for only in files with fewer lines than this, and in this many characters of a line.
+_COMPARABLE_LINES, _COMPARABLE_CHARACTERS = 5000, 300
 # At most this many places vote: a line may be in all of them.
 _VOTES = 200_000
 # Two texts are compared word by word only if they have at most this many.
 _WORDS = 4000
-# Above this many lines, difflib leaves out those that are everywhere when it compares `old` and `new`.
-_FREQUENT_COUNT = 1000
 
 _AROUND, _BEGINNING = 2, 20
 
-_INDENT = re.compile(r"[ \t]*")
 _NUMBER = re.compile(r"[ \t]*(\d{1,7})(?:\t|[ \t]*[|→]|:)")
 
 
@@ -144,14 +136,13 @@ def _collapse(line):
 
 def _without_margins(old, new):
     """Both without the empty lines around `old`; from `new` no more are taken than from `old`."""
-    filled = [index for index, line in enumerate(old) if line.strip()]
-    before, after = filled[0], len(old) - 1 - filled[-1]
-    first, last = 0, len(new)
-    while first < min(before, last) and not new[first].strip():
-        first += 1
-    while last > max(len(new) - after, first) and not new[last - 1].strip():
-        last -= 1
-    return old[before:len(old) - after], new[first:last]
+    old, new = list(old), list(new)
+    for end in (0, -1):
+        while not old[end].strip():
+            del old[end]
+            if new and not new[end].strip():
+                del new[end]
+    return old, new
 
 
 def _without_numbers(lines, counting=True):
@@ -175,14 +166,19 @@ def plain(text: str) -> str:
     return text if text.isascii() else text.translate(_PLAIN)
 
 
-def difference(own: str, sent: str) -> str:
-    """Names the first sign in a line that only looks like the one that was sent: `U+201C where you sent "`.
+def difference(document: Document, first: int, old: str) -> str:
+    """The first sign from that line on that only looks like one of `old`: `line 12 has U+201C where you sent
+    "`.
+
+    "" if there is none. `old` begins at the line `first`, an index.
     """
-    for mine, yours in zip(own, sent):
-        if mine != yours:
-            if plain(mine) != plain(yours):
-                return ""
-            return "U+%04X where you sent %s" % (ord(mine), "a blank" if yours == " " else yours)
+    for index, sent in enumerate(old.split("\n"), first):
+        own = document.lines[index] if 0 <= index < len(document.lines) else ""
+        alike = {plain(sign): sign for sign in dict.fromkeys(sent)}
+        for sign in dict.fromkeys(own):
+            yours = alike.get(plain(sign), sign)
+            if sign not in sent and yours != sign:
+                return f"line {index + 1} has U+{ord(sign):04X} where you sent {'a blank' if yours == ' ' else yours}"
     return ""
 
 
@@ -222,7 +218,7 @@ def _edits(old, new):
     before = next((at for at in range(shortest) if old[at] != new[at]), shortest)
     after = next((at for at in range(shortest - before) if old[-1 - at] != new[-1 - at]), shortest - before)
     middle_old, middle_new = old[before:len(old) - after], new[before:len(new) - after]
-    matcher = difflib.SequenceMatcher(None, middle_old, middle_new, len(middle_new) > _FREQUENT_COUNT)
+    matcher = difflib.SequenceMatcher(None, middle_old, middle_new)
     edits = [("equal", 0, before, 0, before)]
     edits += [(tag, i1 + before, i2 + before, j1 + before, j2 + before)
               for tag, i1, i2, j1, j2 in matcher.get_opcodes()]
@@ -268,95 +264,74 @@ class _Indents:
             if old_line.strip():
                 self._table.setdefault(_indent(old_line), _indent(own_line))
         self._same = all(source == target for source, target in self._table.items())
-        targets = "".join(self._table.values())
-        self._tabs = "\t" in targets
-        self._spaces = " " in targets
-        self._unit = self._find_unit(old + new)
-
-    def _find_unit(self, lines):
-        """How many spaces one tab is, going by `old` and the file."""
+        # How many spaces one tab is.
+        self._unit = min((len(_indent(line)) for line in old + new if line.startswith(" ")), default=4)
         for source, target in self._table.items():
             spaces, tabs = (target, source) if "\t" in source else (source, target)
-            if spaces and tabs and not spaces.strip(" ") and not tabs.strip("\t"):
-                return max(len(spaces) // len(tabs), 1)
-        steps = [len(_indent(line)) for line in lines if line.startswith(" ")]
-        return min(steps, default=4)
+            if spaces and not spaces.strip(" ") and tabs and not tabs.strip("\t"):
+                self._unit = max(len(spaces) // len(tabs), 1)
 
     def __call__(self, line):
         indent, text = _indent(line), line.lstrip(" \t")
         if not text or self._same:
             return line
-        if indent in self._table:
-            return self._table[indent] + text
-        known = [source for source in self._table if indent.startswith(source)]
-        if known:
-            closest = max(known, key=len)
-            return self._table[closest] + self._turn(indent[len(closest):]) + text
-        closest = min(self._table, key=len, default="")
-        target = self._table.get(closest, "")
-        surplus = self._turn(closest[len(indent):]) if closest.startswith(indent) else ""
-        if surplus and target.endswith(surplus):
-            return target[:-len(surplus)] + text
-        return (indent if not surplus else "") + text
+        shorter = [source for source in self._table if indent.startswith(source)]
+        if shorter:
+            closest = max(shorter, key=len)
+            return self._table[closest] + self._turned(indent[len(closest):]) + text
+        closest = min(self._table, key=len)
+        if not closest.startswith(indent):
+            return line
+        target, surplus = self._table[closest], self._turned(closest[len(indent):])
+        return (target[:-len(surplus)] if target.endswith(surplus) else "") + text
 
-    def _turn(self, blanks):
-        if self._tabs and not self._spaces:
+    def _turned(self, blanks):
+        kinds = set("".join(self._table.values()))
+        if kinds == {"\t"}:
             tabs, spaces = divmod(len(blanks.expandtabs(self._unit)), self._unit)
             return "\t" * tabs + " " * spaces
-        if self._spaces and not self._tabs:
-            return blanks.expandtabs(self._unit)
-        return blanks
+        return blanks.expandtabs(self._unit) if kinds == {" "} else blanks
 
 
 def _indent(line):
-    return _INDENT.match(line).group()
+    return line[:len(line) - len(line.lstrip(" \t"))]
 
 
-def nearest(document: Document, old: str) -> Nearest:
-    """The lines of the file that are most like `old`; its beginning if none is like it."""
-    wanted = _whole_lines(flatten(old))
-    keys, sought = ([_collapse(plain(line)) for line in lines] for lines in (document.lines, wanted))
-    found = _best_offset(keys, sought)
-    if found is None and len(keys) < _COMPARABLE_LINES:
-        found = _by_longest_line(keys, sought)
-    if found is None:
-        return Nearest(0, min(_BEGINNING, len(keys)), "")
-    said = ""
-    for index, sent in enumerate(wanted, found):
-        named = 0 <= index < len(keys) and difference(document.lines[index].strip(), sent.strip())
-        if named:
-            said = "line %d has %s" % (index + 1, named)
-            break
-    return Nearest(max(found - _AROUND, 0), min(found + len(wanted) + _AROUND, len(keys)), said)
+def nearest(document: Document, old: str) -> tuple:
+    """(first, after, at): the lines of the file that are most like `old`, and the one at which it would
+    begin.
+
+    Without any that are like it, the beginning of the file, and None.
+    """
+    sought, keys = ([_collapse(plain(line)) for line in lines] for lines in (_whole_lines(old), document.lines))
+    at = _best_offset(keys, sought)
+    if at is None and len(keys) < _COMPARABLE_LINES:
+        at = _by_longest_line(keys, sought)
+    if at is None:
+        return 0, min(_BEGINNING, len(keys)), None
+    return max(at - _AROUND, 0), min(at + len(sought) + _AROUND, len(keys)), at
 
 
 def _best_offset(keys, sought):
-    """Where most of the lines are in their place, by votes, the rarest lines first. A lone bracket has no
-    vote."""
-    standing = {key: [] for key in sought if sum(map(str.isalnum, key)) > 2}
+    """Where most of the lines are in their place, by votes, the rarest first. A lone bracket has no vote."""
+    places = {key: [] for key in sought if sum(map(str.isalnum, key)) > 2}
     for index, key in enumerate(keys):
-        if key in standing:
-            standing[key].append(index)
+        if key in places:
+            places[key].append(index)
     votes, cast = Counter(), 0
-    voters = [(standing[key], index) for index, key in enumerate(sought) if key in standing]
-    for places, index in sorted(voters, key=lambda voter: len(voter[0])):
-        if cast < _VOTES:
-            votes.update(place - index for place in places)
-            cast += len(places)
+    for index, key in sorted(enumerate(sought), key=lambda voter: len(places.get(voter[1], ()))):
+        if key in places and cast < _VOTES:
+            votes.update(place - index for place in places[key])
+            cast += len(places[key])
     most = max(votes.values(), default=0)
     return min((offset for offset, count in votes.items() if count == most), default=None)
 
 
 def _by_longest_line(keys, sought):
-    """Where the line is that is most like the longest one sought, as in difflib.get_close_matches."""
+    """Where the line is that is most like the longest one sought."""
     import difflib
 
-    longest = max(range(len(sought)), key=lambda index: len(sought[index]))
-    matcher = difflib.SequenceMatcher()
-    matcher.set_seq2(sought[longest][:_COMPARABLE_CHARACTERS])
-    best, found = _LIKE, None
-    for index, key in enumerate(keys):
-        matcher.set_seq1(key[:_COMPARABLE_CHARACTERS])
-        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
-            best, found = matcher.ratio(), index
-    return found - longest if found is not None else None
+    longest = max(sought, key=len)
+    lines = [key[:_COMPARABLE_CHARACTERS] for key in keys]
+    close = difflib.get_close_matches(longest[:_COMPARABLE_CHARACTERS], lines, 1)
+    return lines.index(close[0]) - sought.index(longest) if close else None

@@ -10,22 +10,15 @@ from collections import namedtuple
 
 from mm import json_text
 
-PARSE_ERROR = -32700
-INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
+INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 
 WITHOUT_MESSAGE = "an error without a message"
-
 CANCEL_REQUEST = "$/cancel_request"
 
-# A request: `params` is a dict, empty if there were none.
+# A request and a notification: `params` is a dict, empty if there were none.
 Call = namedtuple("Call", "id method params")
-
-# A notification.
 Notice = namedtuple("Notice", "method params")
-
 # A response. `error` is None or whatever was sent; `complete` is false if neither a result nor an error was.
 Answer = namedtuple("Answer", "id result error complete")
 
@@ -55,7 +48,7 @@ class Refused(RpcError):
 def read(line: bytes):
     """A Call, a Notice, an Answer, or None for what is to be ignored. Raises Refused."""
     try:
-        message = _decode(line)
+        message = json_text.read((line[3:] if line.startswith(b"\xef\xbb\xbf") else line).decode("utf-8"))
     except ValueError as error:
         raise Refused(PARSE_ERROR, "Parse error", str(error)) from None
     if not isinstance(message, dict):
@@ -133,10 +126,4 @@ def result_of(given: Answer):
     message = error.get("message")
     said = message if message and isinstance(message, str) else WITHOUT_MESSAGE
     raise RemoteError(code, said, error.get("data"))
-
-
-def _decode(line: bytes):
-    if line.startswith(b"\xef\xbb\xbf"):
-        line = line[3:]
-    return json_text.read(line.decode("utf-8"))
 

@@ -42,7 +42,8 @@ def locate(name: str, folder: str, environ=os.environ) -> str:
     project = _project(folder, environ)
     for entry in search_path(environ):
         for candidate in _with_extensions(os.path.join(entry, name), environ):
-            if _is_program(candidate) and not _is_part_of(project, candidate):
+            if _is_program(candidate) and not (project and (
+                    safe_files.names_inside(project, candidate) or safe_files.is_inside(project, candidate))):
                 return candidate
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
@@ -77,12 +78,6 @@ def _project(folder, environ):
         if not (home and safe_files.is_inside(project, home)):
             return project
     return None
-
-
-def _is_part_of(project, path):
-    if project is None:
-        return False
-    return safe_files.names_inside(project, path) or safe_files.is_inside(project, path)
 
 
 def _is_program(path):

@@ -201,9 +201,11 @@ class Nearest(unittest.TestCase):
         self.assertEqual(self.near("§§§§", ["a", "b"]), (0, 2))
 
     def test_a_lookalike_is_named(self):
-        lines = ["one", "two \u201cquoted\u201d", "three"]
-        for old, said in [('one\ntwo "quoted"\nfour', 'line 2 has U+201C where you sent "'),
-                          ("one\ntwo x\nthree", ""), ("nothing\nlike it", "")]:
-            self.assertEqual(matching.nearest(matching.Document("\n".join(lines)), old).difference, said)
-        self.assertEqual(matching.difference("a\u00a0b", "a b"), "U+00A0 where you sent a blank")
-        self.assertEqual(matching.difference("a-b", "a\u2212b"), "U+002D where you sent \u2212")
+        lines = ["one", "two \u201cquoted\u201d", "three\u00a03", "a-b"]
+        for first, old, said in [
+            (0, 'one\ntwo "quoted"\nfour', 'line 2 has U+201C where you sent "'), (0, "one\ntwo x\nthree", ""),
+            (2, "three 3", "line 3 has U+00A0 where you sent a blank"),
+            (3, "a\u2212b", "line 4 has U+002D where you sent \u2212"), (3, "a-b\nmore", ""), (-1, "x\none", ""),
+        ]:
+            document = matching.Document("\n".join(lines))
+            self.assertEqual(matching.difference(document, first, old), said)
