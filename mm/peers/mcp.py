@@ -177,21 +177,23 @@ class McpServer:
             self._settled(self._failure(str(error)))
 
     def _gather_tools(self) -> None:
-        limit, problem = Deadline(self._seconds), None
+        limit, problem = Deadline(self._seconds), self._failure("it was closed")
         try:
             if self.state == STARTING:
                 self._introduce(self._launch(), limit)
             self._changed = False
             self.offers = self._wanted(self._list(limit))
+            problem = None
         except Cancelled:
-            problem = self._failure("it was closed")
+            pass
         except TimedOut:
             problem = self._failure(SLOW_START % self._seconds)
         except RemoteError as error:
             problem = self._refusal("tools/list", error)
         except McpFailure as failure:
             problem = failure
-        self._settled(problem)
+        finally:
+            self._settled(problem)
 
     def _settled(self, problem) -> None:
         """A start, or the question for its tools, is over. One that still runs keeps the tools it had."""

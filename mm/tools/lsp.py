@@ -55,9 +55,7 @@ RENAMED = "[renamed %s to %s: %s]"
 
 
 def prepare(arguments, context, usable, environ) -> Action:
-    """`usable`: the languages that have a server on this machine (languages.Found). Raises ToolError,
-    Cancelled.
-    """
+    """`usable`: the language servers (languages.Found). Raises ToolError, Cancelled."""
     name = arguments["action"].strip().lower()
     action = ACTIONS.get(name)
     if action is None:

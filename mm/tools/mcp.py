@@ -10,6 +10,7 @@ import json
 import re
 
 from mm.conversation import estimate
+from mm.json_text import is_deeper
 from mm.peers.mcp import McpFailure
 from mm.text import clean_terminal, one_line, plural, size
 from mm.tools import registry
@@ -25,8 +26,8 @@ WINDOW_PART, UNKNOWN_WINDOW = 6, 10_000
 
 TOO_MANY = ("mcp: %d of %s are left out (%s), because together they would take more than %s: "
             "name those that are needed in mcp.%s.tools")
-# Values of a structured result that are looked for in its text.
-VALUES = 10_000
+# Of a structured result: the values that are looked for in its text, the levels that are shown.
+VALUES, LEVELS = 10_000, 100
 
 SIXTH = "a sixth of the model's window of %d tokens"
 FIXED = "%d tokens, and the model's window is not known" % UNKNOWN_WINDOW
@@ -110,53 +111,43 @@ def _tool(name, offer):
     return Tool(name, description, "other", (), "", prepare, clean(offer.schema))
 
 
-def _result(answer, offer, context):
+def _result(answer, offer, context) -> Result:
     """The result of tools/call as the model reads it."""
-    content = answer.get("content")
+    content, data = answer.get("content"), answer.get("structuredContent")
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     said = [_part(part) for part in parts]
-    data = answer.get("structuredContent")
-    if data is not None:
-        texts = [part["text"] for part in parts if part.get("type") == "text"
-                 and isinstance(part.get("text"), str)]
-        if not texts or not _holds(texts, data):
-            said.insert(len(texts), _as_json(data))
+    if is_deeper(data, LEVELS):
+        said.append(TOO_DEEP)
+    elif data is not None and not _says_all(said, data):
+        texts = sum(part.get("type") == "text" for part in parts)
+        said.insert(texts, json.dumps(data, ensure_ascii=False, indent=2))
     text = clean_terminal("\n".join(said)).rstrip()
-    failed = answer.get("isError") is True
-    if failed:
-        return Result.failed(_shown(text or FAILED_SILENTLY % (offer.server.name, one_line(offer.name)),
-                                    context))
+    if answer.get("isError") is True:
+        text = text or FAILED_SILENTLY % (offer.server.name, one_line(offer.name))
+        return Result.failed(_shown(text, context))
     return Result(_shown(text, context)) if text else Result.note(NOTHING)
 
 
-def _holds(texts, data) -> bool:
-    """Whether the texts say all that the structured data does: as JSON, or because every value in it is there
-    in some form.
-    """
-    for text in texts:
-        try:
-            if json.loads(text) == data:
-                return True
-        except (ValueError, RecursionError):
-            pass
-    whole, waiting, looked_at = "\n".join(texts), [data], 0
-    while waiting:
-        value = waiting.pop()
-        looked_at += 1
-        if looked_at > VALUES:
-            return False
+def _says_all(said, data) -> bool:
+    """Whether a part of a result is the structured data as JSON, or the parts have every text and number in it."""
+    if any(_parsed(part) == data for part in said):
+        return True
+    whole, waiting, left = "\n".join(said), [data], VALUES
+    while waiting and left:
+        value, left = waiting.pop(), left - 1
         if isinstance(value, (dict, list)):
             waiting.extend(value.values() if isinstance(value, dict) else value)
-        elif isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value) not in whole:
-            return False
-    return True
+        elif isinstance(value, (str, float)) or isinstance(value, int) and not isinstance(value, bool):
+            if str(value) not in whole:
+                return False
+    return bool(said) and not waiting
 
 
-def _as_json(data) -> str:
+def _parsed(text):
     try:
-        return json.dumps(data, ensure_ascii=False, indent=2)
-    except RecursionError:
-        return TOO_DEEP
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _part(part):

@@ -69,7 +69,7 @@ def units_of(line: str, column: int, encoding: str) -> int:
 
 
 def _numbers(position) -> tuple:
-    """A server's position as two numbers; 0 for what is none."""
+    """A server's position as two numbers; 0 for what is not a number."""
     values = (position.get("line"), position.get("character")) if isinstance(position, dict) else (0, 0)
     return tuple(value if isinstance(value, int) and value > 0 else 0 for value in values)
 
@@ -101,12 +101,13 @@ def occurrences(lines: Lines, symbol: str, near=None) -> tuple:
         begin = owner.end() if owner else 0
         offsets.sort(key=lambda offset: (offset not in given, offset < begin))  # stable
     places = [lines.place(offset) for offset in offsets]
+    elsewhere = sorted({line for line, _ in places})
     if near is None:
-        return places, sorted({line for line, _ in places})
-    distances = [abs(line - near) for line, _ in places if abs(line - near) <= NEAR]
-    nearest = min(distances, default=None)
-    return [place for place in places if abs(place[0] - near)
-            == nearest], sorted({line for line, _ in places})
+        return places, elsewhere
+    nearest = min((abs(line - near) for line in elsewhere), default=None)
+    if nearest is None or nearest > NEAR:
+        return [], elsewhere
+    return [place for place in places if abs(place[0] - near) == nearest], elsewhere
 
 
 def last_part(symbol: str) -> str:
