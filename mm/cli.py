@@ -14,16 +14,16 @@ from collections import namedtuple
 from mm import __version__
 from mm.errors import UserError
 
-# `argument` is the name of the value that must follow, two names for two values, or None for a switch. If it
-# ends in `…`, the words that are not options belong to it. `field` and `value` are what a switch sets.
+# `argument` is the name of the value that must follow, or None for a switch; `field` and `value` are what a
+# switch sets.
 Option = namedtuple("Option", "names argument field value help")
 
 OPTIONS = (
-    Option(("-p",), "QUESTION…", "question", None, "answer this question and what is piped in, and exit"),
+    Option(("-p",), None, "front", "once", "answer the question, and what is piped in, and exit"),
     Option(("-c", "--continue"), None, "go_on", True, "go on with the last session of this folder"),
     Option(("-acp", "--acp"), None, "front", "acp", "be an ACP agent on stdin and stdout, for an editor"),
     Option(("--editor",), "NAME", "editor", None, "print the block to paste into an editor's settings"),
-    Option(("--ask",), "AGENT QUESTION…", "ask", None, "ask another agent: a name, or a command line"),
+    Option(("--ask",), "AGENT", "ask", None, "ask another agent: a name, or a command line"),
     Option(("--check",), None, "front", "check", "say what mm sees, whether it works, and what to do"),
     Option(("--demo",), None, "demo", True, "use the built-in scripted model instead of a server"),
     Option(("--record",), "FILE", "record", None, "with -acp or -p: also write a transcript to FILE"),
@@ -51,7 +51,7 @@ usage: mm [OPTION…] [QUESTION…]
 MORE = "Getting started, the configuration and all else: docs/, or mm --check."
 
 # The fields that say what mm is to do; one of them is given.
-WHAT_TO_DO = ("front", "question", "ask", "editor", "replay")
+WHAT_TO_DO = ("front", "ask", "editor", "replay")
 FOR_EDITORS = ("mm: -acp is for an editor, which speaks JSON here; in a terminal: mm, mm -p QUESTION, "
                "or mm --editor NAME. ^C leaves.")
 COLORS = ("always", "never", "auto")
@@ -118,74 +118,60 @@ def script() -> None:
 
 
 def parse(argv: list) -> dict:
-    """The options given, by field; the words of a question that belong to no option are in "words".
+    """The options given, by field, and the words that are not options in "words".
 
-    Raises UserError for an unknown option or a missing value.
+    The argument after -p and after --ask AGENT is a word, whatever it looks like. Raises UserError for an
+    unknown option or a missing value.
     """
     known = {name: option for option in OPTIONS for name in option.names}
-    given, words, position = {}, [], 0
-    while position < len(argv):
-        argument = argv[position]
+    given, words, arguments, is_word = {}, [], iter(argv), False
+    for argument in arguments:
         name, equals, value = argument.partition("=")
-        position += 1
-        option = known.get(name)
-        if argument == "--":
-            words += argv[position:]
-            break
-        if option is None:
-            if argument.startswith("-") and not argument[1:2].isspace():
-                raise _unknown(argument, known)
+        if is_word or not argument.startswith("-") or argument[1:2].isspace():
             words.append(argument)
+            is_word = False
             continue
+        if argument == "--":
+            words += arguments
+            break
+        option = known.get(name)
+        if option is None:
+            raise _unknown(argument, known)
         if option.argument is None:
             if equals:
                 raise UserError("%s takes no value" % name, USAGE)
             value = option.value
-        else:
-            value, position = _values(option, name, [value] if equals else [], argv, position, known)
+        elif not equals:
+            value = next(arguments, None)
+            if value is None:
+                raise UserError("%s needs a value: %s %s" % (name, name, option.argument), USAGE)
         _refuse_two_things_to_do(given, option, name, value)
         given[option.field] = value
-    _add_words(given, words)
-    if given.get("color", "auto") not in COLORS:
-        raise UserError("--color must be one of %s, got %r" % (", ".join(COLORS), given["color"]), USAGE)
-    return given
-
-
-def _values(option, name: str, values: list, argv: list, position: int, known: dict) -> tuple:
-    """(the value or values of an option, the position after them)."""
-    missing = len(option.argument.split()) - len(values)
-    values += argv[position:position + missing]
-    position += missing
-    if option.field == "question" and (position > len(argv) or values[0] == "--"
-                                       or values[0].partition("=")[0] in known):
-        return "", position - missing  # the question comes later, or on stdin
-    if position > len(argv):
-        raise UserError("%s needs a value: %s %s" % (name, name, option.argument.rstrip("…")), USAGE)
-    return values[0] if len(values) == 1 else tuple(values), position
+        is_word = value == "once" or option.field == "ask"
+    return _with_words(given, words)
 
 
 def _refuse_two_things_to_do(given: dict, option, name: str, value) -> None:
-    if option.field in WHAT_TO_DO:
-        for other in WHAT_TO_DO:
-            if given.get(other, value) != value or other in given and other != option.field:
-                raise UserError("%s cannot be combined with %s" % (name, _name_of(other, given[other])),
-                                USAGE)
+    for other in WHAT_TO_DO if option.field in WHAT_TO_DO else ():
+        if given.get(other, value) != value or other in given and other != option.field:
+            raise UserError("%s cannot be combined with %s" % (name, _name_of(other, given[other])), USAGE)
 
 
-def _add_words(given: dict, words: list) -> None:
-    """The words without an option are the rest of the question, or the question."""
-    if "question" in given:
-        given["question"] = " ".join(filter(None, [given["question"], *words]))
-    elif "ask" in given:
-        given["ask"] = given["ask"][0], " ".join([given["ask"][1], *words])
-    elif words == ["help"] and not given:
-        given["front"] = "help"
-    elif words:
-        for other in WHAT_TO_DO:
-            if other in given:
-                raise UserError("%s takes no question, got %r" % (_name_of(other, given[other]), words[0]),
-                                USAGE)
-        given["words"] = " ".join(words)
+def _with_words(given: dict, words: list) -> dict:
+    """The options and the words, which are a question, after a look at whether they go together."""
+    if words == ["help"] and not given:
+        return {"front": "help"}
+    for other in WHAT_TO_DO:
+        if words and other in given and other != "ask" and given[other] != "once":
+            raise UserError("%s takes no question, got %r" % (_name_of(other, given[other]), words[0]), USAGE)
+    if given.get("color", "auto") not in COLORS:
+        raise UserError("--color must be one of %s, got %r" % (", ".join(COLORS), given["color"]), USAGE)
+    if "go_on" in given and (given.get("front", "once") != "once" or "ask" in given):
+        raise UserError("-c goes with the chat or -p alone", USAGE)
+    if "record" in given and given.get("front") not in ("acp", "once"):
+        raise UserError("--record needs -acp or -p: a transcript is what an editor and mm say to each other",
+                        USAGE)
+    return dict(given, words=" ".join(words))
 
 
 def usage() -> str:
@@ -204,13 +190,16 @@ def _run(given: dict) -> int:
     if front == "help":
         return _print(usage())
     if front == "schema":
-        return _schema()
-    if "editor" in given:
+        import json
+
+        from mm.config import schema
+
+        return _print(json.dumps(schema.config_schema(), indent=2, ensure_ascii=False))
+    if "editor" in given or "replay" in given:
         from mm.fronts import editors
 
-        return _print(editors.settings(given["editor"]))
-    if "replay" in given:
-        from mm.fronts import editors
+        if "editor" in given:
+            return _print(editors.settings(given["editor"]))
         from mm.transcripts import player
 
         return player.replay(given["replay"], [sys.executable, *editors.FLAGS, editors.program()],
@@ -220,89 +209,70 @@ def _run(given: dict) -> int:
         from mm.config import trust
 
         return _print(trust.trust(folder))
-    if "go_on" in given and (front or "ask" in given):
-        raise UserError("-c goes with the chat or -p alone", USAGE)
-    if not front and "question" not in given and "ask" not in given and not _is_chat(given):
-        if given:
-            print("mm: say what to do: a question, -p or -acp goes with these options", file=sys.stderr)
-        print(usage(), file=sys.stderr)
-        return USAGE
-    return _converse(given, folder)
+    if not front and "ask" not in given:
+        given["front"] = _chat_or_once(given)
+    return _converse(given, folder) if given.get("front") != "help" else USAGE
 
 
-def _is_chat(given: dict) -> bool:
-    """Whether there is a terminal to chat in. Without one, the words or what is piped in become the question
-    of -p."""
+def _chat_or_once(given: dict) -> str:
+    """What mm is without an option that says it: the chat; without a terminal -p, if there is a question."""
     if sys.stdin.isatty() and sys.stdout.isatty():
-        given["front"] = "chat"
-        return True
+        return "chat"
     from mm.fronts import once
 
-    question = given.get("words") or once.piped(sys.stdin)
-    if question.strip():
-        given["question"] = question
-    return "question" in given
+    given["words"] = given["words"] or once.piped(sys.stdin)
+    if given["words"].strip():
+        return "once"
+    if len(given) > 1:
+        print("mm: say what to do: a question, -p or -acp goes with these options", file=sys.stderr)
+    print(usage(), file=sys.stderr)
+    return "help"
 
 
 def _converse(given: dict, folder: str) -> int:
-    """The front ends that talk with the model."""
+    """The front ends that talk with a model or an agent."""
     from mm.config import config
 
     overrides = {key: given[field] for field, key in _OVERRIDES.items() if field in given}
     settings = config.load(folder, os.environ, given.get("config"), overrides)
-    demo = given.get("demo", False)
+    front, demo, color = given.get("front"), given.get("demo", False), given.get("color", "auto")
     if demo and not settings.model_context_window:
         settings = settings.replace(model_context_window=DEMO_WINDOW)
-    front, color = given.get("front"), given.get("color", "auto")
-    if "record" in given:
-        return _recorded(given, settings, folder)
     if front == "check":
         from mm.fronts import check
 
         return check.check(settings, folder, demo, color)
-    if front == "acp":
-        from mm.fronts.acp import server
+    recorder = None
+    if "record" in given:
+        from mm.transcripts.recorder import Recorder
 
-        if sys.stdin.isatty():
-            print(FOR_EDITORS, file=sys.stderr)
-        return server.serve(settings, demo)
+        recorder = Recorder(given["record"], folder, settings)
+    if front == "acp":
+        return _serve(settings, demo, recorder)
+    from mm.fronts.typed import as_typed
+
+    question, go_on = as_typed(given["words"]), "go_on" in given
     if "ask" in given:
         from mm.fronts import ask_agent
 
-        return ask_agent.answer(settings, *map(_as_typed, given["ask"]), folder, color)
+        return ask_agent.answer(settings, as_typed(given["ask"]), question, folder, color)
     if front == "chat":
         from mm.fronts.terminal import chat
 
-        return chat.chat(settings, demo, folder, color, _as_typed(given.get("words", "")), "go_on" in given)
+        return chat.chat(settings, demo, folder, color, question, go_on)
     from mm.fronts import once
 
-    return once.answer(settings, demo, _as_typed(given["question"]), folder, color, "go_on" in given)
+    return once.answer(settings, demo, question, folder, color, go_on, recorder)
 
 
-def _as_typed(question: str) -> str:
-    from mm.fronts.typed import as_typed
-
-    return as_typed(question)
-
-
-def _recorded(given: dict, settings, folder: str) -> int:
-    """The front ends whose transcript can be written: an editor's, and -p as an editor would have it."""
+def _serve(settings, demo: bool, recorder) -> int:
     from mm import log
-    from mm.transcripts.recorder import Recorder
-
-    if given.get("front") != "acp" and "question" not in given:
-        raise UserError("--record needs -acp or -p: a transcript is what an editor and mm say to each other",
-                        USAGE)
-    tap, demo = Recorder(given["record"], folder, settings), given.get("demo", False)
-    if "question" in given:
-        from mm.fronts import once
-
-        question, color = _as_typed(given["question"]), given.get("color", "auto")
-        return once.answer(settings, demo, question, folder, color, "go_on" in given, tap)
-    log.tap = tap.stderr
     from mm.fronts.acp import server
 
-    return server.serve(settings, demo, tap.trace, tap)
+    if sys.stdin.isatty():
+        print(FOR_EDITORS, file=sys.stderr)
+    log.tap = recorder and recorder.stderr
+    return server.serve(settings, demo, recorder and recorder.trace, recorder)
 
 
 _OVERRIDES = {"model": "model.name", "url": "model.url", "yolo": "yolo"}
@@ -319,14 +289,6 @@ def _start_folder(given: dict) -> str:
         what = "is not a folder" if os.path.exists(folder) else "no such folder"
         raise UserError("--cwd %s: %s" % (given["cwd"], what), USAGE)
     return folder
-
-
-def _schema() -> int:
-    import json
-
-    from mm.config import schema
-
-    return _print(json.dumps(schema.config_schema(), indent=2, ensure_ascii=False))
 
 
 def _print(text: str) -> int:

@@ -75,7 +75,7 @@ class Ask(unittest.TestCase):
         ):
             with self.subTest(agent):
                 self.assertEqual(self.ask("x", agent=agent), (2, "", "mm: %s\n" % line))
-        self.assertEqual(support.run("--ask", "x").stderr, "mm: --ask needs a value: --ask AGENT QUESTION\n")
+        self.assertEqual(support.run("--ask", "x").stderr, "mm: there is no question: give one after the agent or on stdin\n")
         self.assertEqual(self.ask(" ")[0], 2)
         self.assertEqual(self.ask("x", more=["-acp"])[0], 2)
 

@@ -27,9 +27,9 @@ class Words(unittest.TestCase):
         for arguments, stdin, question in (
             (("-p", "two", "words"), b"", "two words"),
             (("two", "words"), b"", "two words"),
-            (("-p", "--yolo", "two", "words"), b"", "two words"),
             (("two", "words", "-p"), b"", "two words"),
-            (("-p", "--", "-x"), b"", "-x"),
+            (("-p", "--yolo"), b"", "--yolo"),
+            (("--", "-x"), b"", "-x"),
             (("- one",), b"", "- one"),
             ((), b"piped", "piped"),
             (("-p",), b"piped", "piped"),
@@ -124,8 +124,8 @@ class Sessions(unittest.TestCase):
             json.dump({"sessions": {"enabled": True}}, file)
         with ModelServer(*[[{"text": "ok"}]] * 2) as server:
             env = environment(MM_URL=server.url, MM_MODEL="m", HOME=home)
-            for arguments in (("first",), ("-c", "second")):
-                support.run("-p", *arguments, env=env, cwd=folder)
+            for arguments in (("-p", "first"), ("-c", "-p", "second")):
+                support.run(*arguments, env=env, cwd=folder)
             messages = server.wait_requests(2)[1].body["messages"]
         self.assertEqual([message["content"] for message in messages[1:]], ["first", "ok", "second"])
 
