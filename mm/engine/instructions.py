@@ -44,11 +44,15 @@ class Instructions:
 
     def at_start(self, user_folder: str | None, window: int) -> str:
         """The files for the system prompt, in fences under their paths; `user_folder` has the user's own."""
+        return "".join(AT_START % text for text in self.files(user_folder, window))
+
+    def files(self, user_folder: str | None, window: int) -> list:
+        """(path, text in a fence) of each file for the system prompt."""
         project = safe_files.folders_up_from(self._cwd)
         texts = [self._text(user_folder, None, window)] if user_folder else []
         texts += [self._text(folder, project[-1], window) for folder in project[::-1]]
         self.forget()  # what comes later has a limit of its own
-        return "".join(AT_START % text for text in texts if text)
+        return [text for text in texts if text]
 
     def below(self, paths, window: int) -> str:
         """The files for the first call on something at these absolute paths; "" if nothing is new."""

@@ -26,7 +26,7 @@ from mm.fronts import trial
 from mm.fronts.lines import Colors
 from mm.model import http, known_servers, probe, find, window
 from mm.notices import Notices
-from mm.text import one_line, plural, size
+from mm.text import one_line, plural
 from mm.wire import programs
 
 OK, NOTE, BAD = "ok", "--", "!!"
@@ -213,12 +213,11 @@ def _window(config, server, cancel):
 
 def _instructions(config, folder):
     """The files that every session here begins with."""
-    from mm.engine import instructions
+    from mm.engine.instructions import Instructions
 
     notices = Notices()
-    found = instructions.files(folder, config.user_folder, notices)
-    yield Row(OK, "AGENTS.md", ", ".join("%s (%s)" % (path, size(len(text.encode()))) for path, text in found)
-              or "none")
+    found = Instructions(folder, notices).files(config.user_folder, config.model_context_window)
+    yield Row(OK, "AGENTS.md", ", ".join(path for path, _ in found) or "none")
     for line in notices.take():
         yield Row(NOTE, "AGENTS.md", line)
 

@@ -275,7 +275,7 @@ class TheRest(Checking):
         os.mkdir(os.path.join(folder, ".git"))
         os.symlink("/etc/passwd", os.path.join(inner, "AGENTS.md"))
         self.assertEqual(self.check(code=0, demo=True, folder=inner, HOME=home)["AGENTS.md"], [
-            "ok %s/.config/mm/AGENTS.md (9 bytes), %s/AGENTS.md (9 bytes)" % (home, folder),
+            "ok %s/.config/mm/AGENTS.md, %s/AGENTS.md" % (home, folder),
             "-- %s/AGENTS.md is not read: a link leads out of %s" % (inner, folder)])
 
     def test_skills_that_are_left_out(self):
