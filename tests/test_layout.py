@@ -171,6 +171,18 @@ class TheStart(unittest.TestCase):
         late = {"http.client", "urllib.request", "ssl", "subprocess", "mm.model.http", "mm.engine.turn", "mm.tools.bash"}
         self.assertEqual(loaded & late, set())
 
+    def test_gets_ready_for_a_first_prompt(self):
+        command = [sys.executable, "-I", "-S", "-X", "importtime", support.pyz(), "-acp"]
+        with ModelServer([{"text": "ok"}]) as server:
+            env = support.environment(MM_URL=server.url, MM_MODEL="m")
+            with support.Client(command=command, env=env) as client:
+                session = client.new_session()
+                client.wait_for(lambda: re.search(r"mm\.model\.find$", client.stderr, re.MULTILINE))
+                loaded = set(IMPORTED.findall(client.stderr))
+                client.prompt(session, "go")
+        more = {name for name in IMPORTED.findall(client.stderr) if name.startswith("mm.")} - loaded
+        self.assertEqual(more, set(), "rooms that the first prompt had to load")
+
     def test_leaves_what_only_some_turns_need_to_them(self):
         # Most of it runs from its source: a millisecond for each 20 lines.
         with ModelServer([{"text": "ok"}]) as server:

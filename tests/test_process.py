@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -214,6 +215,19 @@ class Endings(unittest.TestCase):
             left = support.children(editor.process.pid)
             self.assertEqual(editor.close(), 0)
             wait_until(lambda: not any(alive(pid) for pid in left), 2, "the end of the guardian")
+
+    def test_a_server_that_stays_silent_before_the_first_prompt(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = "http://127.0.0.1:%d/v1" % silent.getsockname()[1]
+            with Client(env=environment(MM_URL=url)) as editor:
+                editor.initialize()
+                editor.new_session()
+                connection, _ = silent.accept()  # mm has begun to look for its model
+                with connection:
+                    began = time.monotonic()
+                    self.assertEqual(editor.close(), 0)
+                    self.assertLess(time.monotonic() - began, 5)  # a list of models is waited for 10 s
+                self.assertEqual([line.split()[0] for line in editor.stderr.splitlines()], ["mm", "[acp]", "[acp]"])
 
     def test_the_end_of_stdin_before_anything_was_said(self):
         with Client() as editor:

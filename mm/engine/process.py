@@ -29,8 +29,19 @@ class Process:
         self.can_ask = can_ask
         self._mcp_pool = None
         self.model = Connection(config, demo, candidates)
+        self._warm = False
         self._numbering = threading.Lock()
         self._last_number = 0
+
+    def warm_up(self) -> None:
+        """Loads what a first prompt needs and finds the model server, once. Logs nothing."""
+        with self._numbering:
+            done, self._warm = self._warm, True
+        if not done:
+            from mm.engine import prepared, turn  # noqa: F401 (imported only to be loaded)
+            from mm.peers import languages  # noqa: F401
+
+            self.model.warm_up()
 
     def new_session(self, cwd: str) -> Session:
         """A session in `cwd`; if sessions are kept, its file is there when this returns."""

@@ -6,7 +6,6 @@ loads on a thread of its own.
 
 from __future__ import annotations
 
-import sys
 import threading
 
 from mm import log
@@ -81,19 +80,11 @@ class OpenSession:
         self._warm_up()
 
     def _warm_up(self) -> None:
-        """Loads what a first prompt needs and finds the model server, so that the prompt only has to ask it.
-
-        Happens once a process, while nobody waits. A prompt that comes earlier does the same.
-        """
-        if "mm.fronts.acp.prompting" in sys.modules:
-            return
+        """Loads what a first prompt needs and finds the server, so that the prompt only has to ask it."""
         try:
-            from mm.engine import prepared  # noqa: F401 (imported only to be loaded)
-            from mm.fronts.acp import prompting  # noqa: F401
-            from mm.peers import languages  # noqa: F401
-            from mm.tools import registry  # noqa: F401
+            from mm.fronts.acp import prompting  # noqa: F401 (imported only to be loaded)
 
-            self.process.model.warm_up()
+            self.process.warm_up()
         except Exception:
             log.traceback()
 
@@ -197,6 +188,7 @@ class OpenSession:
             prompting.fail(request, prompting.BUG)
             self._give_way(replaced)
         self._done_with(request)
+        self._warm_up()
 
     def _replay(self, session) -> None:
         from mm.events import PlanChanged
