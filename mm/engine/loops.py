@@ -13,6 +13,8 @@ import json
 import re
 from collections import namedtuple
 
+from mm.model.text_calls.lines import Lines
+
 NUDGE = ("[you have made this same call %d times with the same result. Do something else, or tell the user "
          "what blocks you.]")
 NOT_RUN = "[not run: the same call gave the same result %d times]"
@@ -109,8 +111,6 @@ _KEPT = LONGEST_BLOCK * LEAST_TIMES + CHECK_EVERY
 
 # What an answer may repeat: a row of a table, a rule under a heading or between parts.
 _RULED = re.compile(r"\s*(?:\|.*|[-=_*~+:\u2500-\u257f\s]*)")
-_FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})(.*)")
-_FENCE_READ = 200  # characters of a line
 
 
 class TextLoops:
@@ -120,8 +120,7 @@ class TextLoops:
         self._prose = prose
         self._pieces, self._size = [], 0
         self._end = ""  # of what was looked at
-        self._line = ""  # the beginning of the line that is not complete yet
-        self._fence = ""  # the fence that is open
+        self._lines = Lines()  # knows whether a fence is open
 
     def feed(self, piece: str) -> int | None:
         """None, or how many characters to drop from the end of all that was fed; one block stays."""
@@ -135,8 +134,7 @@ class TextLoops:
             step = text[position:position + CHECK_EVERY]
             position += CHECK_EVERY
             self._end = (self._end + step)[-_KEPT:]
-            if self._prose:
-                self._follow_fences(step)
+            self._lines.add(step)
             repeated = self._repeated()
             if repeated:
                 self._pieces, self._size = [text[position:]], len(text) - position
@@ -145,7 +143,7 @@ class TextLoops:
         return None
 
     def _repeated(self) -> int | None:
-        if self._fence:
+        if self._prose and self._lines.fence:
             return None
         length = block_length(self._end)
         if not length or (self._prose and self._is_ruled(length)):
@@ -161,23 +159,6 @@ class TextLoops:
         if not start and len(self._end) == _KEPT:
             return False  # no table row is that long
         return all(_RULED.fullmatch(line) for line in self._end[start:].split("\n"))
-
-    def _follow_fences(self, step: str) -> None:
-        first, *others = step.split("\n")
-        self._line = (self._line + first)[:_FENCE_READ]
-        for line in others:
-            self._close_line()
-            self._line = line[:_FENCE_READ]
-
-    def _close_line(self) -> None:
-        match = _FENCE.match(self._line)
-        if not match:
-            return
-        ticks, rest = match.groups()
-        if not self._fence:
-            self._fence = ticks
-        elif ticks.startswith(self._fence) and not rest.strip():
-            self._fence = ""
 
 
 def block_length(text: str) -> int:
