@@ -68,7 +68,7 @@ class Session:
                 for line in found.warnings:
                     log.line(line)
                 for line in found.left_out:
-                    self.notices.add(line)
+                    self.notices.add(line, logged=True)
             return self._skills
 
     def prepare(self, cancel, window: int) -> None:

@@ -12,6 +12,7 @@ import unittest
 
 from mm.skills import catalogue, invocation
 from mm.skills.catalogue import Skill
+from tests import support
 from tests.skills.folders import PLACES, SkillsTest
 
 IN_ORDER = ("dirs", "project", "project agents", "project claude", "user", "user agents", "user claude")
@@ -291,6 +292,14 @@ class Files(SkillsTest):
                                ("yes", False), ("false", True), ("", True)):
             self.skill("project", disable_model_invocation=text)
             self.assertEqual(self.find()[0]["greetings"].model_may_call, may_call, text)
+
+
+class WhatIsLeftOut(SkillsTest):
+    def test_it_is_reported_once_in_the_terminal(self):
+        path = self.put("project/.mm/skills/open/SKILL.md", "---\nname: open\n")
+        done = support.run("--demo", "-p", "hello", cwd=self.project, env=support.environment(HOME=self.home))
+        self.assertEqual((done.returncode, done.stderr.count(path)), (0, 1), done.stderr)
+        self.assertNotIn(path, done.stdout)
 
 
 class HostileFiles(SkillsTest):
