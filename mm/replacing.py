@@ -19,6 +19,11 @@ from contextlib import contextmanager
 
 from mm.config import places
 
+try:
+    import fcntl
+except ImportError:  # Windows, where a file that is open cannot be removed
+    fcntl = None
+
 _TEMPORARY = re.compile(r"\.mm-[0-9a-f]{16}")
 _NOTES = "writing"
 _LONGEST_NOTE = 64 * 1024
@@ -81,34 +86,24 @@ def _remove_noted(note):
 
 @contextmanager
 def _noted(temporary):
-    """Keeps a note of the path while the block runs, if there is a state folder that can be written."""
+    """Keeps a locked note of the path while the block runs, if there is a state folder that can be written.
+    """
+    folder, note = _notes_folder(os.environ), None
+    path = os.path.join(folder or "", os.path.basename(temporary)[1:])
     try:
-        note, descriptor = _write_note(temporary)
+        if folder:
+            os.makedirs(folder, 0o700, exist_ok=True)
+            note = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            lock(note)
+            os.write(note, os.fsencode(os.path.abspath(temporary)))
     except OSError:
-        yield
-        return
+        pass  # the file is replaced all the same
     try:
         yield
     finally:
-        os.close(descriptor)
-        discard(note)
-
-
-def _write_note(temporary):
-    folder = _notes_folder(os.environ)
-    if folder is None:
-        raise FileNotFoundError
-    os.makedirs(folder, 0o700, exist_ok=True)
-    note = os.path.join(folder, os.path.basename(temporary)[1:])
-    descriptor = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        lock(descriptor)
-        os.write(descriptor, os.fsencode(os.path.abspath(temporary)))
-    except OSError:
-        os.close(descriptor)
-        discard(note)
-        raise
-    return note, descriptor
+        if note is not None:
+            os.close(note)
+            discard(path)
 
 
 def _notes_folder(environ):
@@ -116,17 +111,13 @@ def _notes_folder(environ):
     return os.path.join(state, _NOTES) if state else None
 
 
-if os.name == "nt":
+def lock(descriptor: int) -> None:
+    """Locks an open file or folder for as long as it is open. There are no locks on Windows.
 
-    def lock(descriptor: int) -> None:
-        """Nothing: there a file that is open cannot be removed."""
-
-else:
-    import fcntl
-
-    def lock(descriptor: int) -> None:
-        """Locks an open file or folder for as long as it is open; BlockingIOError if another process has
-        locked it, any other OSError if the file system knows no locks."""
+    Raises BlockingIOError if another process has locked it, any other OSError if its file system has no
+    locks.
+    """
+    if fcntl:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 

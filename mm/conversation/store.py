@@ -9,11 +9,10 @@ of one save or the next. A save that fails leaves it as it was.
 
 Two processes may hold one session. Each remembers what the file was when it last read or wrote it. Under a
 lock between processes, a save checks whether the file is still that. If not, this conversation goes to a file
-of its own, `<id>-conflict-<hex>`, and later saves go there, too. The file has changed if its inode, size or
-time differ and so does the hash of its bytes.
+of its own, `<id>-conflict-<hex>`, and later saves go there, too.
 
 A message never changes once it is in a list that was saved (conversation.history), so its line of JSON is
-made once. A Store is used by one thread at a time; its own lock only makes sure of that.
+made once. A Store is used by one thread at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ import errno
 import hashlib
 import os
 import re
-import threading
 import time
 from collections import namedtuple
 from contextlib import contextmanager
@@ -55,10 +53,6 @@ _ID = re.compile("[0-9A-Za-z-]{1,64}")
 _ID_LENGTH = 64
 _CONFLICT_SUFFIX = re.compile("-conflict-[0-9a-f]{8}$")
 
-# The session file as this process last knew it: `mark` is (device, inode, size, time), `digest` a hash.
-_Known = namedtuple("_Known", "mark digest")
-
-
 # A session as a list shows it; `updated` is local time.
 Kept = namedtuple("Kept", "id title updated")
 
@@ -77,25 +71,24 @@ def open(folder: str, session_id: str, cwd: str | None = None) -> tuple:
     """(Store, Saved) of a saved session; its folder is `cwd` from now on, if given. Raises SessionError."""
     if not is_session_id(session_id):
         raise SessionError(BAD_ID)
-    data, mark = _read(os.path.join(folder, session_id + ".json"))
+    data = _read(os.path.join(folder, session_id + ".json"))
     saved, header = session_file.parse(data)
     if cwd is not None:
         header["cwd"] = cwd
     header["created"] = saved.created or _now()
-    return Store(folder, session_id, header, _Known(mark, _digest(data))), saved
+    return Store(folder, session_id, header, _digest(data)), saved
 
 
 def kept(folder: str, cwd: str, most: int) -> list:
     """The sessions in `folder` whose folder is `cwd`, the one that was saved last first; at most `most`."""
     found = []
-    for path in _newest_first(folder):
+    for changed, path in _newest_first(folder):
         try:
-            data, mark = _read(path)
-            saved, header = session_file.parse(data)
+            saved, header = session_file.parse(_read(path))
         except SessionError:
             continue
         if header.get("cwd") in (cwd, None) and saved.messages:
-            updated = time.strftime("%Y-%m-%d %H:%M", time.localtime(mark[-1] // 10 ** 9))
+            updated = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed))
             found.append(Kept(os.path.basename(path)[:-len(".json")], saved.title, updated))
         if len(found) == most:
             break
@@ -109,21 +102,20 @@ def _newest_first(folder):
                      if entry.name.endswith(".json") and is_session_id(entry.name[:-len(".json")])]
     except OSError:
         return []
-    return [path for _, path in sorted(files, reverse=True)]
+    return sorted(files, reverse=True)
 
 
 class Store:
     """Where one conversation is kept. `id` and `path` change when another process took the file."""
 
-    def __init__(self, folder: str, session_id: str, header: dict, known: _Known | None):
+    def __init__(self, folder: str, session_id: str, header: dict, known: bytes | None):
         self.folder = folder
         self.id = session_id
         self._header = header  # what stays the same: cwd, created, and the keys that are not ours
-        self._known = known  # None: there should be no file
+        self._known = known  # the hash of the file as last read or written; None: there should be none
         self._lines = {}  # id(message) -> (message, its line); a message that is held keeps its id
         self._tried_at = time.monotonic()
         self._told_size = False
-        self._saving = threading.Lock()
 
     @property
     def path(self) -> str:
@@ -139,12 +131,11 @@ class Store:
         Raises OSError if it cannot be written: the file is then as it was, and the next save tries again. A
         `cancel` shortens the wait for another process.
         """
-        with self._saving:
-            try:
-                values = {"usage": usage, "title": title, "model": model, "plan": plan}
-                return self._save(messages, values, cancel)
-            finally:
-                self._tried_at = time.monotonic()
+        try:
+            values = {"usage": usage, "title": title, "model": model, "plan": plan}
+            return self._save(messages, values, cancel)
+        finally:
+            self._tried_at = time.monotonic()
 
     def copy_as(self, new_id: str, messages: list, usage: dict, title, model, plan=None) -> str:
         """Keeps the conversation under another id too, in a file of its own; returns the id it is kept under.
@@ -163,9 +154,9 @@ class Store:
             conflict = self._changed_by_another()
             target = _conflict_id(self.id) if conflict else self.id
             data = session_file.render(dict(self._header, id=target, updated=_now(), **values), lines)
-            mark = _mark(replacing.replace(self._path(target), data, 0o600))
+            replacing.replace(self._path(target), data, 0o600)
         news = CONFLICT % (self.id, target) if conflict else None
-        self.id, self._known = target, _Known(mark, _digest(data))
+        self.id, self._known = target, _digest(data)
         if len(data) > MAX_BYTES and not self._told_size and not news:
             self._told_size, news = True, GROWN % target
         return news
@@ -193,16 +184,10 @@ class Store:
                 pass  # another process came first
 
     def _changed_by_another(self):
-        try:
-            status = os.lstat(self.path)
-        except FileNotFoundError:
-            return False
-        if self._known is None:
-            return True
-        if _mark(status) == self._known.mark:
+        if not os.path.lexists(self.path):
             return False
         try:
-            return _digest(_read(self.path)[0]) != self._known.digest
+            return _digest(_read(self.path, limit=None)) != self._known
         except SessionError:
             return True
 
@@ -210,26 +195,22 @@ class Store:
         return os.path.join(self.folder, session_id + ".json")
 
 
-def _read(path):
-    """(the file's bytes, its mark). Raises SessionError."""
+def _read(path, limit=MAX_BYTES):
+    """The file's bytes. Raises SessionError."""
     if os.path.islink(path):
         raise SessionError(NOT_REGULAR)  # it may lead out of the folder, and mm makes none
     try:
         with os.fdopen(safe_files.descriptor_of(path), "rb") as file:
             status = os.fstat(file.fileno())
-            if status.st_size > MAX_BYTES:
+            if limit is not None and status.st_size > limit:
                 raise SessionError(TOO_LARGE)
-            return file.read(status.st_size), _mark(status)
+            return file.read(status.st_size)
     except (FileNotFoundError, NotADirectoryError):
         raise SessionError(NO_SUCH) from None
     except safe_files.NotRegular:
         raise SessionError(NOT_REGULAR) from None
     except OSError as error:
         raise SessionError(NOT_READABLE % (error.strerror or error)) from None
-
-
-def _mark(status):
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _digest(data):
