@@ -85,7 +85,7 @@ class Recorder:
         self._folders = []
         self._cancels = []  # lines held back
         self._streaming = False  # a model request has not got the end of its answer
-        self._short, self._opening = Shorthand(), None  # the line of a session/new until it is answered
+        self._short, self._opening = Shorthand(), []  # the lines of a session/new until it has its commands
         self._messages, self._tools, self._model = [], [], None
         home = os.path.expanduser("~")
         if is_private_folder(folder) and not (home + os.sep).startswith(folder + os.sep):
@@ -168,8 +168,8 @@ class Recorder:
         """Writes what is held back. Whatever comes later is not recorded."""
         self._release()
         self._give_up_stream()
-        if self._opening is not None:
-            self._write(">", self._opening)
+        for line in self._opening:
+            self._write(*line)
         file, self._file = self._file, None
         file.close()
 
@@ -201,8 +201,8 @@ class Recorder:
                     return
                 self._chunk_pieces.add((message["params"].get("sessionId"), kind), message, content["text"])
                 return
-        if transcript.is_live_output(message) or kind in ("usage_update", "available_commands_update"):
-            return  # when they come is a matter of time, or what is in them of this machine
+        if transcript.is_live_output(message) or kind == "usage_update":
+            return  # when they come is a matter of time
         self._release()
         if isinstance(message, dict) and "error" in message:
             self._give_up_stream()
@@ -210,7 +210,9 @@ class Recorder:
         result = message.get("result")
         if isinstance(result, dict) and isinstance(result.get("agentInfo"), dict):
             result["agentInfo"]["version"] = mark("any")
-        self._line("<", written(message))
+        if kind == "available_commands_update":  # with the user's own skills, which a replay does not have
+            message["params"]["update"]["availableCommands"] = mark("any")
+        self._line("<*" if kind == "available_commands_update" else "<", written(message))
 
     def _look_at_session(self, message) -> bool:
         """The session's folder becomes <cwd>; what its MCP servers are given may be secret: whether any was
@@ -305,17 +307,19 @@ class Recorder:
         return unmark(self._redaction.sent(text))
 
     def _line(self, sign: str, text: str) -> None:
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            session = self._short.session(opening, text) if sign == "<" else ""
-            if session:
-                self._write("#", session)
-                return
-            self._write(">", self._short.shortened(">", opening))
-        if sign == ">" and '"session/new"' in text:
-            self._opening = text
-        else:
-            self._write(sign, self._short.shortened(sign, text) if sign in (">", "<", "~", "=") else text)
+        """Writes a line, in the short form if there is one; that of a session is known when it has commands."""
+        self._opening.append((sign, text))
+        signs = [sign for sign, _ in self._opening]
+        if signs == [">", "<", "<*"][:len(signs)] and '"session/new"' in self._opening[0][1] and len(signs) < 3:
+            return
+        lines, self._opening = self._opening, []
+        session = self._short.shortened(*lines) if len(lines) == 3 else None
+        for line in [session] if session else lines:
+            if line[0] in (">", "<", "~", "="):
+                line = self._short.shortened(line) or line
+            self._short.lines(*line)
+            if line[0] != "<*":  # the player lets commands pass at any time
+                self._write(*line)
 
     def _write(self, sign: str, text: str) -> None:
         # One write for one line: a process that is killed leaves whole lines.

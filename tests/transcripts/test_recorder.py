@@ -214,7 +214,9 @@ class TheLines(unittest.TestCase):
 
         def tell(recorder):
             told("<", new)(recorder)
-            told(">", {"jsonrpc": "2.0", "id": 1, "result": {"sessionId": ID}})(recorder)
+            told(">", {"jsonrpc": "2.0", "id": 1, "result": {"sessionId": ID}}, {
+                "jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": ID, "update": {
+                    "sessionUpdate": "available_commands_update", "availableCommands": []}}})(recorder)
             told("<", {"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": {
                 "sessionId": ID, "prompt": [{"type": "text", "text": "hello"}]}})(recorder)
             told(">", {"jsonrpc": "2.0", "id": 2, "result": {"stopReason": "end_turn"}})(recorder)

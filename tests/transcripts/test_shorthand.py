@@ -40,7 +40,7 @@ LINES = (
     ("< call_1 bash: ls", "< " + call()),
     ('< call_1 lsp: x (read) {"a":1} at <cwd>/b', "< " + call(
         title="lsp: x", kind="read", rawInput={"a": 1}, locations=[{"path": "<cwd>/b"}])),
-    ('< call_1 free: x {"a":1}', "< " + call(title="free: x", kind="other", rawInput={"a": 1})),
+    ('< call_1 free: x (other) {"a":1}', "< " + call(title="free: x", kind="other", rawInput={"a": 1})),
     ("< call_1 runs", "< " + update(sessionUpdate="tool_call_update", toolCallId="call_1", status="in_progress")),
     ("< call_1 completed: hi", "< " + ended("completed", "```\nhi\n```", "hi")),
     ("< call_1 failed, plain: [no]", "< " + ended("failed", "[no]", "[no]")),
@@ -72,14 +72,14 @@ class TheShortForm(unittest.TestCase):
         for short, long in LINES:
             with self.subTest(short):
                 sign, _, content = long.partition(" ")
-                self.assertEqual((sign + " " + Shorthand().shortened(sign, content)).rstrip(), short)
+                self.assertEqual(" ".join(Shorthand().shortened((sign, content))).rstrip(), short)
 
     def test_says_all_or_is_not_used(self):
         for sign, long in ((">", '{"jsonrpc": "2.0", "id": 7, "method": "session/cancel", "params": {"sessionId": "<id>"}}'),
                            ("<", call(status="completed")), ("<", call(more=1)), ("=", '{"text": ["a", "b"]}'),
                            ("~", '{"tools": []}'), (">", "no JSON")):
             with self.subTest(long):
-                self.assertEqual(Shorthand().shortened(sign, long), long)
+                self.assertIsNone(Shorthand().shortened((sign, long)))
 
     def test_a_session_is_a_request_an_answer_and_the_commands(self):
         self.assertEqual([line.sign for line in transcript.parse("# session\n# session 2")], [">", "<", "<*"] * 2)
@@ -88,14 +88,16 @@ class TheShortForm(unittest.TestCase):
 
     def test_what_runs_has_run_in_one_line(self):
         self.assertEqual(values("< call_1 ran: hi"), values("< call_1 runs\n< call_1 completed: hi"))
+        lines = [("<", line.text) for line in transcript.parse("< call_1 ran: hi")]
+        self.assertEqual(Shorthand().shortened(*lines), ("<", "call_1 ran: hi"))
 
-    def test_a_permission_shows_the_call_above_it(self):
-        asked = transcript.parse("< call_1 bash: ls\n< asks 3: call_1")[1].value["params"]
+    def test_a_permission_shows_the_call(self):
+        asked = transcript.parse("< asks 3: call_1 bash: ls")[0].value["params"]
         self.assertEqual(asked["toolCall"]["content"], [text("```\nls\n```")])
         self.assertEqual(asked["toolCall"]["rawInput"], {"command": "ls"})
 
     def test_broken_lines_are_named(self):
-        for line in ("< asks 3: call_9", '< text: "open', "< done: end_turn {a}", "< nothing of the kind"):
+        for line in ('< text: "open', "< done: end_turn {a}", "< nothing of the kind"):
             with self.subTest(line), self.assertRaisesRegex(UserError, "^transcript line 1 "):
                 transcript.parse(line)
 
