@@ -206,12 +206,11 @@ class _Front:
         self._display.emit(event)
 
     def ask(self, permission, cancel):
-        from mm.fronts.terminal import dialogs, tty
+        from mm.fronts.terminal import dialogs
 
-        if sys.stderr.isatty():
-            with tty.reader(self._screen, cancel) as read:
-                if read:
-                    return dialogs.permit(permission, self._screen, self._display, read)
+        read = dialogs.terminal_reader(self._screen, cancel) if sys.stderr.isatty() else None
+        if read:
+            return dialogs.permit(permission, self._screen, self._display, read)
         log.line((ALWAYS_ASKS if self._yolo else NOBODY_TO_ASK) % permission.pending.name)
         return UNASKED
 

@@ -16,7 +16,6 @@ from mm.events import Text
 from mm.fronts.terminal import commands, stopping
 from mm.fronts.terminal.desk import Desk, Leave
 from mm.fronts.terminal.display import Display
-from mm.fronts.terminal.history import History
 from mm.fronts.terminal.keyboard import Keyboard, discard_typed
 from mm.fronts.terminal.screen import Screen
 
@@ -51,7 +50,7 @@ class Chat:
         self.process, self.screen, self.session = process, screen, session
         self._interrupts = interrupts = stopping.Interrupts()
         self._desk = Desk(interrupts, self._interrupted)
-        self._keyboard = Keyboard(screen, interrupts, History(), self._completions)
+        self._keyboard = Keyboard(screen, interrupts, self._completions)
         self._cancel = Cancel()
         self.listed = []
 
@@ -148,10 +147,8 @@ class Chat:
             log.line("mm: " + warning)
 
     def _completions(self, word: str, line: str) -> list:
-        from mm.fronts.terminal.completion import completions
-
         skills = [skill.name for skill in self.session.skills()]
-        return completions(word, line, commands.NAMES, skills, self.session.cwd)
+        return commands.completions(word, line, skills, self.session.cwd)
 
     def _interrupted(self) -> None:
         self.screen.echoed("^C")

@@ -7,7 +7,7 @@ import re
 
 from mm.errors import UserError
 from mm.events import PlanChanged, Text
-from mm.fronts.terminal.width import cut
+from mm.fronts.terminal.screen import cut
 from mm.text import one_line
 
 EXIT = "exit"
@@ -61,6 +61,30 @@ def unknown(text: str, skills):
     """The name of the command in `text` if it is neither one of these skills nor a path, else None."""
     name, _ = parse(text)
     return name if name and name not in skills and not os.path.lexists("/" + name) else None
+
+
+def completions(word: str, line: str, skills, cwd: str) -> list:
+    """What Tab makes of `word` at the end of `line`: /commands at the beginning of a line, $skills and @paths
+    anywhere. `skills` are names."""
+    if word.startswith("/") and line.strip() == word:
+        return ["/%s " % name for name in sorted({*COMMANDS, *skills}) if name.startswith(word[1:])]
+    if word.startswith("$"):
+        return ["$%s " % name for name in sorted(skills) if name.startswith(word[1:])]
+    if word.startswith("@"):
+        return ["@" + path for path in _paths(word[1:], cwd)]
+    return []
+
+
+def _paths(begun: str, cwd: str) -> list:
+    folder, name = os.path.split(begun)
+    try:
+        with os.scandir(os.path.join(cwd, os.path.expanduser(folder))) as entries:
+            found = [(entry.name, entry.is_dir()) for entry in entries
+                     if entry.name.startswith(name) and (name or not entry.name.startswith("."))]
+    except OSError:
+        return []
+    return [os.path.join(folder, each) + ("/" if is_folder else " ") for each, is_folder in sorted(found)
+            if not set(each) & set(" \t\n\"")]
 
 
 def last_session(process, folder: str):

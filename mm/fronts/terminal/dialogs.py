@@ -1,11 +1,14 @@
-"""What the user is asked in a terminal: whether a tool may run, and the questions of a form, one after the
-other."""
+"""What the user is asked in a terminal: whether a tool may run, and the questions of a form, one by one."""
 
 from __future__ import annotations
+
+import math
+import os
 
 from mm.events import (
     ACCEPTED, ALLOW, ALLOW_ALWAYS, DECLINED, FORM_CANCELLED, NEVER, REJECT, FormAnswer, Rejected,
 )
+from mm.fronts.typed import decoded
 from mm.text import folded, visible
 
 RUN_IT = "Run it? [y]es [a]lways [n]o ne[v]er,", "or say what to do instead: "
@@ -14,7 +17,9 @@ ANSWERS = {"y": ALLOW, "yes": ALLOW, "a": ALLOW_ALWAYS, "always": ALLOW_ALWAYS, 
 
 HOW = "Enter: the [default] · ^C: take it back · ^D: decline"
 YES, NO = ("y", "yes", "true"), ("n", "no", "false")
-NUMBERS = {"integer": int, "number": float}
+NUMBERS = {"integer": (int, "a whole number"), "number": (float, "a number")}
+TERMINAL = "/dev/tty"
+LOOK_UP = 0.1  # seconds between two looks at the cancel
 
 
 def permit(permission, screen, display, read):
@@ -82,17 +87,15 @@ def _field(name: str, told: dict, required: bool, message: str, screen, read):
     for number, (_, label) in enumerate(options, 1):
         screen.line("  %d. %s" % (number, visible(folded(label))))
     default = told.get("default")
-    prompt = _hint(told) + ("[%s] " % visible(folded(_shown(default))) if default is not None else "") + "> "
+    prompt = "> " if default is None else "[%s] > " % visible(folded(_shown(default)))
     while True:
         answer = read(prompt).strip()
-        if not answer and default is not None:
+        if not answer and (default is not None or not required):
             return default
-        if not answer and not required:
-            return None
-        value, problem = _read(answer, told, [value for value, _ in options])
-        if not problem:
-            return value
-        screen.line(problem, "33")
+        try:
+            return _value(answer, str(told.get("type")), [value for value, _ in options])
+        except ValueError as problem:
+            screen.line(str(problem), "33")
 
 
 def _options(told: dict) -> list:
@@ -110,73 +113,66 @@ def _list(value) -> list:
     return value if isinstance(value, list) else []
 
 
-def _hint(told: dict) -> str:
-    return {"boolean": "yes or no ", "integer": "a whole number ",
-            "number": "a number "}.get(str(told.get("type")), "")
-
-
 def _shown(default) -> str:
     if isinstance(default, bool):
         return "yes" if default else "no"
     return ", ".join(map(str, default)) if isinstance(default, list) else str(default)
 
 
-def _read(answer: str, told: dict, options: list) -> tuple:
-    """(value, None), or (None, what is wrong with the answer)."""
-    kind = str(told.get("type"))
+def _value(answer: str, kind: str, options: list):
+    """What the answer means to a question of this type. Raises ValueError, which says what is wrong with it."""
     if kind == "boolean":
-        answer = answer.lower()
-        return (answer in YES, None) if answer in YES + NO else (None, "yes or no, please")
+        if answer.lower() not in YES + NO:
+            raise ValueError("yes or no, please")
+        return answer.lower() in YES
     if kind in NUMBERS:
-        return _number(answer, told, NUMBERS[kind])
+        make, name = NUMBERS[kind]
+        try:
+            value = make(answer)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise ValueError("%s, please" % name)
+        return value
     if kind == "array":
-        parts = [part.strip() for part in answer.split(",") if part.strip()]
-        return _several([answer] if answer in options else parts, options)
-    if options:
-        return _choice(answer, options)
-    if not answer:
-        return None, "an answer is needed"
-    return _text(answer, told)
+        parts = [answer] if answer in options else filter(None, map(str.strip, answer.split(",")))
+        return list(dict.fromkeys(_choice(part, options) for part in parts))
+    return _choice(answer, options)
 
 
-def _choice(answer: str, options: list) -> tuple:
-    if answer in options:
-        return answer, None
+def _choice(answer: str, options: list) -> str:
+    """The option with this number, name or beginning; any text if there are none. Raises ValueError."""
+    if answer in options or answer and not options:
+        return answer
     if answer.isdecimal() and 0 < int(answer) <= len(options):
-        return options[int(answer) - 1], None
+        return options[int(answer) - 1]
     found = [option for option in options if answer and option.lower().startswith(answer.lower())]
-    return (found[0], None) if len(found) == 1 else (None, "a number from 1 to %d, please" % len(options))
+    if len(found) != 1:
+        raise ValueError("a number from 1 to %d, please" % len(options) if options else "an answer, please")
+    return found[0]
 
 
-def _several(parts: list, options: list) -> tuple:
-    chosen = []
-    for part in parts:
-        value, problem = _choice(part, options) if options else (part, None)
-        if problem:
-            return None, "numbers from 1 to %d with commas between them, please" % len(options)
-        chosen += [value] if value not in chosen else []
-    return chosen, None
-
-
-def _number(answer: str, told: dict, kind) -> tuple:
+def terminal_reader(screen, cancel):
+    """`read(prompt)` for the user of the terminal that mm runs in, even if stdin and stdout are pipes; None if
+    there is no terminal or mm runs in its background, where a read would stop it."""
     try:
-        value = kind(answer)
-        if value - value:  # NaN and infinity, which JSON does not have
-            raise ValueError
-    except ValueError:
-        return None, _hint(told).strip() + ", please"
-    least, most = told.get("minimum"), told.get("maximum")
-    if isinstance(least, (int, float)) and value < least:
-        return None, "at least %s, please" % least
-    if isinstance(most, (int, float)) and value > most:
-        return None, "at most %s, please" % most
-    return value, None
+        with open(TERMINAL, "rb", buffering=0) as terminal:
+            if os.tcgetpgrp(terminal.fileno()) != os.getpgrp():
+                return None
+    except OSError:
+        return None
+    return lambda prompt: _read_line(prompt, screen, cancel)
 
 
-def _text(answer: str, told: dict) -> tuple:
-    least, most = told.get("minLength"), told.get("maxLength")
-    if isinstance(least, int) and len(answer) < least:
-        return None, "at least %d characters, please" % least
-    if isinstance(most, int) and len(answer) > most:
-        return None, "at most %d characters, please" % most
-    return answer, None
+def _read_line(prompt: str, screen, cancel) -> str:
+    """Raises EOFError and Cancelled."""
+    import select
+
+    with screen.typing(), open(TERMINAL, "r+b", buffering=0) as terminal:
+        terminal.write(prompt.encode())
+        while not select.select([terminal], [], [], LOOK_UP)[0]:
+            cancel.check()
+        line = terminal.readline()
+    if not line:
+        raise EOFError
+    return decoded(line).rstrip("\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 
 from mm.diff import capped
 from mm.events import (
@@ -11,11 +12,11 @@ from mm.events import (
     Waiting, WindowUse,
 )
 from mm.fronts.lines import closing, opening, tool_lines
-from mm.fronts.terminal import status
 from mm.fronts.terminal.markdown import Markdown
-from mm.fronts.terminal.width import cut
+from mm.fronts.terminal.screen import cut, width
 from mm.text import Cleaner, clean, visible
 
+WAITING, THINKING, WRITING, RUNNING = "waiting for the model", "thinking", "writing", "running"
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
 DIFF_LINES, DIFF_CONTEXT = 40, 2
 MORE_LINES = "… %d more lines"
@@ -31,7 +32,7 @@ class Display:
     def __init__(self, screen, folder: str, tell=None, diffs: bool = True):
         self._screen, self._folder = screen, folder
         self._tell, self._diffs = tell or screen.line, diffs
-        self._status = status.Status()
+        self._status = Status()
         self._cleaner, self._markdown = Cleaner(), Markdown()
         self._pending = {}
         self._shown = set()  # paths whose change a dialog has shown
@@ -74,7 +75,7 @@ class Display:
             self._tell("  " + line.expandtabs(4), style)  # whole, however long: the user decides about it
 
     def _text(self, event) -> None:
-        self._status.begin(status.WRITING)
+        self._status.begin(WRITING)
         self._status.count(1)
         self._write(self._cleaner.feed(event.text))
 
@@ -83,7 +84,7 @@ class Display:
             self._screen.text(piece, style)
 
     def _thought(self, event) -> None:
-        self._status.begin(status.THINKING)
+        self._status.begin(THINKING)
         self._status.count(1)
         self._status.tail(clean(event.text))
 
@@ -98,13 +99,13 @@ class Display:
             self._tell(opening(event), BOLD)
 
     def _started(self, event) -> None:
-        self._status.begin(status.RUNNING)
+        self._status.begin(RUNNING)
 
     def _output(self, event) -> None:
         self._status.tail("\n" + event.tail)
 
     def _ended(self, event) -> None:
-        self._status.begin(status.WAITING)
+        self._status.begin(WAITING)
         pending = self._pending.pop(event.ref)
         if pending.name in SEEN and event.status == COMPLETED:
             return
@@ -123,6 +124,50 @@ class Display:
             if self._screen.is_terminal:
                 line = cut("  " + clean(line).expandtabs(4), self._screen.columns - 1)
             self._tell(line, style)
+
+
+class Status:
+    """What the status line says: what mm waits for, how long, how many tokens, and the end of what is thought or
+    printed. Callable as Screen.waiting() wants it."""
+
+    def __init__(self):
+        self._doing, self._since = WAITING, time.monotonic()
+        self._tail = ""
+        self._used = self._pieces = 0
+
+    def begin(self, doing: str) -> None:
+        """Another wait begins; the same one goes on."""
+        if doing != self._doing:
+            self._doing, self._since, self._tail = doing, time.monotonic(), ""
+
+    def wait(self, doing: str, seconds: float) -> None:
+        """The model server says what the wait is about, and how long it has taken."""
+        self._doing, self._since = doing, time.monotonic() - seconds
+
+    def tail(self, text: str) -> None:
+        """What was thought or printed last."""
+        self._tail = (self._tail + text)[-400:]
+
+    def count(self, pieces: int) -> None:
+        """The model has said so much more; a piece of a stream is about a token."""
+        self._pieces += pieces
+
+    def used(self, tokens: int) -> None:
+        """The conversation takes so many tokens, by the server's count."""
+        self._used, self._pieces = tokens, 0
+
+    def __call__(self, columns: int) -> str:
+        said = "%s %d s" % (self._doing, time.monotonic() - self._since)
+        tokens = self._used + self._pieces
+        if tokens:
+            said += " · %s tokens" % (tokens if tokens < 1000 else "%.1fk" % (tokens / 1000))
+        tail = " ".join(self._tail.split())
+        room = columns - width(said) - 3
+        if not tail or room < 10:
+            return said
+        while width(tail) > room:
+            tail = tail[max(1, (len(tail) - room) // 2):]
+        return "%s · %s" % (said, tail)
 
 
 def diff_lines(diff) -> list:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from mm.config import places
 from mm.fronts.typed import as_typed
 
 try:
@@ -22,14 +23,16 @@ PROMPT, MORE = "> ", "… "
 QUOTES = '"""'
 PASTED = 0.03  # seconds in which the next piece of a paste comes
 PIECE = 1 << 16
+MOST_ENTRIES = 1000  # of the history
 
 
 class Keyboard:
-    """`screen`, `interrupts` (stopping.Interrupts) and `history` (history.History) are the chat's;
-    `complete(text, line)` returns what `text`, the word before the cursor in `line`, may become."""
+    """`screen` and `interrupts` (stopping.Interrupts) are the chat's; `complete(text, line)` returns what `text`,
+    the word before the cursor in `line`, may become."""
 
-    def __init__(self, screen, interrupts, history, complete):
-        self._screen, self._interrupts, self._history = screen, interrupts, history
+    def __init__(self, screen, interrupts, complete):
+        self._screen, self._interrupts = screen, interrupts
+        self._history = None  # the file of earlier messages
         self._matches = []
         self._asked = ""  # the prompt, while a line is read
         self._complete = complete
@@ -46,8 +49,19 @@ class Keyboard:
         else:
             readline.parse_and_bind("tab: complete")
             readline.parse_and_bind("set enable-bracketed-paste on")
-        for entry in self._history.load():
-            _recall(entry)
+        self._open_history(places.state_folder(os.environ))
+
+    def _open_history(self, folder) -> None:
+        """Earlier messages, in a file that only the user can read; a chat without them is still a chat."""
+        try:
+            os.makedirs(folder, 0o700, exist_ok=True)
+            path = os.path.join(folder, "history")
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+            readline.read_history_file(path)
+            readline.set_history_length(MOST_ENTRIES)
+            self._history = path
+        except (OSError, TypeError):  # it cannot be written; there is no home
+            pass
 
     def message(self) -> str:
         """The next message. Raises EOFError at its end, KeyboardInterrupt."""
@@ -102,24 +116,20 @@ class Keyboard:
         return text.rstrip("\n")
 
     def _remember(self, text: str) -> None:
-        if text.strip() and not text.startswith(" "):
-            if readline:
-                _recall(text)
-            self._history.add(text)
+        if not readline or not text.strip() or text.startswith(" "):
+            return
+        try:
+            readline.add_history(text)
+            if self._history:
+                readline.append_history_file(1, self._history)
+        except (OSError, UnicodeEncodeError):
+            pass  # the disk is full; this locale cannot write it
 
     def _next_match(self, text: str, number: int):
         """The completer as readline calls it: for the word `text`, with 0, 1, 2, … until it returns None."""
         if number == 0:
             self._matches = self._complete(text, readline.get_line_buffer()[:readline.get_endidx()])
         return self._matches[number] if number < len(self._matches) else None
-
-
-def _recall(entry: str) -> None:
-    """The arrow keys find it again, unless this locale cannot write it."""
-    try:
-        readline.add_history(entry)
-    except UnicodeEncodeError:
-        pass
 
 
 def discard_typed() -> None:
@@ -137,6 +147,7 @@ def pasted() -> bytes:
     try:
         import select
         import termios
+        import tty
     except ImportError:
         return b""  # Windows
 
@@ -145,18 +156,13 @@ def pasted() -> bytes:
 
     if not ready(0):
         return b""
-    before = termios.tcgetattr(0)
-    attributes = termios.tcgetattr(0)
-    attributes[3] &= ~(termios.ICANON | termios.ECHO)  # a line of any length, and shown no second time
-    attributes[6][termios.VMIN], attributes[6][termios.VTIME] = 1, 0
-    pieces = []
-    termios.tcsetattr(0, termios.TCSANOW, attributes)
+    usual, pieces = termios.tcgetattr(0), []
+    tty.setcbreak(0, termios.TCSANOW)  # for lines of any length, which have been shown already
     try:
         while ready(PASTED):
-            piece = os.read(0, PIECE)
-            if not piece:
+            pieces.append(os.read(0, PIECE))
+            if not pieces[-1]:
                 break
-            pieces.append(piece)
     finally:
-        termios.tcsetattr(0, termios.TCSANOW, before)
+        termios.tcsetattr(0, termios.TCSANOW, usual)
     return b"".join(pieces)

@@ -14,7 +14,6 @@ import threading
 import time
 
 from mm.fronts.lines import Colors
-from mm.fronts.terminal.width import cut, width
 from mm.text import clean
 
 # Seconds of silence before the status line comes: at the beginning of a line, and in the middle of one.
@@ -153,3 +152,34 @@ class Screen:
                 time.sleep(0.01)
             except OSError:
                 self.lost = True
+
+
+def width(text: str) -> int:
+    """The number of columns that `text` takes: two for a wide character, none for a mark that joins the one
+    before."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns, text))
+
+
+def cut(text: str, columns: int) -> str:
+    """The beginning of `text` that fits into `columns`; `…` stands in place of the rest."""
+    if width(text) <= columns:
+        return text
+    kept, left = [], columns - 1
+    for character in text:
+        left -= _columns(character)
+        if left < 0:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"
+
+
+def _columns(character: str) -> int:
+    import unicodedata
+
+    if character < "\u0300":
+        return 1
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

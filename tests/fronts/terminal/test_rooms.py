@@ -11,12 +11,10 @@ import unittest
 from mm.events import ACCEPTED, ALLOW, ALLOW_ALWAYS, DECLINED, FORM_CANCELLED, NEVER, REJECT, Diff, Form, FormAnswer
 from mm.events import Permission, Rejected, ToolPending
 from mm.fronts.terminal import dialogs
-from mm.fronts.terminal.completion import completions
-from mm.fronts.terminal.display import DIFF_LINES, diff_lines
-from mm.fronts.terminal.history import MOST, History
+from mm.fronts.terminal.commands import completions
+from mm.fronts.terminal.display import DIFF_LINES, Status, diff_lines
 from mm.fronts.terminal.markdown import CODE, FENCE, HEADING, PLAIN, Markdown
-from mm.fronts.terminal.status import Status
-from mm.fronts.terminal.width import cut, width
+from mm.fronts.terminal.screen import cut, width
 from mm.fronts.typed import as_typed, decoded
 from tests import support
 
@@ -123,15 +121,13 @@ class Forms(unittest.TestCase):
             (choice, "3", "1"), (choice, "r", "1"), ({"type": "boolean"}, "maybe", "y"),
             ({"type": "integer"}, "2.5", "2"), ({"type": "number"}, "nan", "1"),
             ({"type": "number"}, "inf", "1"), ({"type": "string"}, "", "x"),
-            ({"type": "integer", "minimum": 3, "maximum": 5}, "2", "3"),
-            ({"type": "integer", "maximum": 5}, "6", "5"), ({"type": "string", "minLength": 2}, "x", "xx"),
-            ({"type": "string", "maxLength": 2}, "xxx", "xx"),
+           
             ({"type": "array", "items": {"enum": ["a", "b"]}}, "1, 7", "1"),
         ):
             with self.subTest((told, wrong)):
                 answer, lines = filled_in(told, wrong, right)
                 self.assertEqual(answer.action, ACCEPTED)
-                self.assertTrue(any(line.endswith("please") or line.endswith("needed") for line in lines),
+                self.assertTrue(any(line.endswith("please") for line in lines),
                                 lines)
 
     def test_a_question_that_may_be_left_out(self):
@@ -202,30 +198,7 @@ class Completing(unittest.TestCase):
             ("@.h", "@.h", ["@.hidden "]), ("@no/", "@no/", []), ("plain", "plain", []),
         ):
             with self.subTest(word):
-                self.assertEqual(completions(word, line, ("compact", "new"), ("bg-jobs",), folder), found)
-
-
-class Histories(unittest.TestCase):
-    def test_entries_come_back(self):
-        environ = {"HOME": support.scratch_folder()}
-        entries = ["one", "two\nlines", "back\\slash\\n", "漢字"]
-        for entry in entries:
-            History(environ).add(entry)
-        self.assertEqual(History(environ).load(), entries)
-
-    def test_it_stays_small(self):
-        environ = {"HOME": support.scratch_folder()}
-        for number in range(2 * MOST + 1):
-            History(environ).add(str(number))
-        self.assertEqual(History(environ).load()[-1], str(2 * MOST))
-        History(environ).load()
-        with open(environ["HOME"] + "/.local/state/mm/history") as file:
-            self.assertEqual(len(file.readlines()), MOST)
-
-    def test_a_folder_that_cannot_be_written(self):
-        environ = {"HOME": "/dev/null"}
-        History(environ).add("x")
-        self.assertEqual(History(environ).load(), [])
+                self.assertEqual(completions(word, line, ("bg-jobs",), folder), found)
 
 
 class TheStatusLine(unittest.TestCase):
