@@ -68,6 +68,15 @@ class Code(CodeAndWebTest):
         return {"toy": {"command": [sys.executable, "-I", "-S", SERVER, json.dumps(options)],
                         "extensions": [".toy"]}}
 
+    def test_a_server_starts_with_the_first_call(self):
+        log = os.path.join(self.home, "log")
+        editor = self.editor(lsp=self.toy(log=log))
+        editor.prompt(self.session, "hi")
+        self.assertIn("lsp", [tool["function"]["name"] for tool in self.server.requests[0].body["tools"]])
+        self.assertFalse(os.path.exists(log))
+        self.call(editor, "lsp", action="symbols", path="a.toy")
+        self.assertTrue(os.path.exists(log))
+
     def test_what_waits_for_trust_is_said(self):
         path = os.path.join(self.home, "settings.json")
         with open(path, "w", encoding="utf-8") as file:

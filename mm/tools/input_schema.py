@@ -1,8 +1,8 @@
 """A tool's input schema from elsewhere, as small models and the grammars of llama.cpp can take it. Pure.
 
-One schema that a model server cannot turn into a grammar makes it refuse every request. So only words that
-mean something to models and grammars are kept, each only with a value that it can have; what `$ref` names
-stands in its place, `X or null` is `X`.
+One schema that a model server cannot turn into a grammar makes it refuse every request. So only words that mean
+something to models and grammars are kept, each only with a value that it can have; what `$ref` names stands in
+its place, and `X or null` is `X`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,53 @@ DESCRIPTION_LIMIT, DEFAULT_LIMIT = 300, 200
 # References within references that are followed; levels and subschemas that are looked at. Beyond them
 # anything is allowed.
 REFERENCES, LEVELS, SUBSCHEMAS = 5, 40, 2000
-# llama.cpp refuses a grammar in which something is repeated 2,000 times; within an array the numbers
-# multiply.
+# llama.cpp refuses a grammar in which something is repeated 2,000 times; within an array the numbers multiply.
 REPETITIONS = 1000
 # The largest number that every reader of JSON knows exactly.
 LARGEST = 2 ** 53
 
-TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
+TYPES = {"string", "number", "integer", "boolean", "object", "array", "null"}
 # What stands for "anything": llama.cpp refuses a schema that names no type.
 ANY = ["string", "number", "boolean", "object", "array"]
 _CHOICES = ("anyOf", "oneOf", "allOf")
-_COUNTS = ("minLength", "maxLength", "minItems", "maxItems")
-_LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _NULL = {"type": "null"}
+
+
+def _is_list_of(value, kinds) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, kinds) for each in value)
+
+
+def _is_whole(value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_type(value) -> bool:
+    types = [value] if isinstance(value, str) else value
+    return _is_list_of(types, str) and TYPES.issuperset(types)
+
+
+def _is_json(value, limit=None) -> bool:
+    """Whether JSON has the value (it has no infinity), in at most `limit` characters."""
+    try:
+        written = json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return False
+    return limit is None or len(written) <= limit
+
+
+# The words that hold no schemas, and the test that their values must pass; `most` limits repetitions.
+_KEPT = {
+    "type": lambda value, most: _is_type(value),
+    "description": lambda value, most: isinstance(value, str) and bool(value),
+    "required": lambda value, most: _is_list_of(value, str),
+    "enum": lambda value, most: _is_list_of(value, (str, int, float, type(None))) and _is_json(value),
+    "additionalProperties": lambda value, most: isinstance(value, bool),
+    **dict.fromkeys(("const", "default"), lambda value, most: _is_json(value, DEFAULT_LIMIT)),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"),
+                    lambda value, most: _is_whole(value) and 0 <= value < most),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+                    lambda value, most: _is_whole(value) and abs(value) < LARGEST),
+}
 
 
 def clean(schema) -> dict:
@@ -40,25 +74,25 @@ class _Cleaner:
     def __init__(self, root):
         self._root, self._left = root, SUBSCHEMAS
 
-    def subschema(self, schema, level, references, repetitions) -> dict:
-        """`repetitions`: how often something in here may be repeated."""
+    def subschema(self, schema, level, references, most) -> dict:
+        """`most`: how often something in here may be repeated."""
         self._left -= 1
         if not isinstance(schema, dict) or level > LEVELS or self._left < 0 or references > REFERENCES:
             return {"type": ANY}
         if "$ref" in schema:
             beside = {key: value for key, value in schema.items() if key != "$ref"}
-            return self.subschema(dict(self._named(schema["$ref"]), **beside), level + 1, references + 1,
-                                  repetitions)
-        kept = {key: schema[key] for key in schema if _is_kept(key, schema[key], repetitions)}
-        if "description" in kept and len(kept["description"]) > DESCRIPTION_LIMIT:
+            whole = dict(self._named(schema["$ref"]), **beside)
+            return self.subschema(whole, level + 1, references + 1, most)
+        kept = {key: value for key, value in schema.items() if key in _KEPT and _KEPT[key](value, most)}
+        if len(kept.get("description", "")) > DESCRIPTION_LIMIT:
             kept["description"] = kept["description"][:DESCRIPTION_LIMIT] + "…"
-        within = repetitions // max(kept.get("maxItems", 1), kept.get("minItems", 1), 1)
+        within = most // max(kept.get("maxItems", 1), kept.get("minItems", 1), 1)
         for key, value in schema.items():
             if key in _CHOICES and isinstance(value, list) and value:
-                kept[key] = [self.subschema(each, level + 1, references, repetitions) for each in value]
+                kept[key] = [self.subschema(each, level + 1, references, most) for each in value]
             elif key == "properties" and isinstance(value, dict):
-                kept[key] = {name: self.subschema(each, level + 1, references, repetitions) for name,
-                             each in value.items()}
+                kept[key] = {name: self.subschema(each, level + 1, references, most)
+                             for name, each in value.items()}
             elif key == "items" or key == "additionalProperties" and isinstance(value, dict):
                 kept[key] = self.subschema(value, level + 1, references, within)
         kept = _without_null(kept)
@@ -75,43 +109,6 @@ class _Cleaner:
             part = part.replace("~1", "/").replace("~0", "~")
             found = found.get(part) if isinstance(found, dict) else None
         return found if isinstance(found, dict) else {}
-
-
-def _is_kept(key, value, repetitions) -> bool:
-    """Whether a word that holds no schema is kept."""
-    if key == "type":
-        types = [value] if isinstance(value, str) else value
-        return _is_list_of(types, str) and set(types) <= set(TYPES)
-    if key == "required":
-        return _is_list_of(value, str)
-    if key == "enum":
-        return _is_list_of(value, (str, int, float, type(None))) and _is_json(value)
-    if key in _COUNTS:
-        return _is_whole(value) and 0 <= value < repetitions
-    if key in _LIMITS:
-        return _is_whole(value) and abs(value) < LARGEST
-    if key == "description":
-        return isinstance(value, str) and bool(value)
-    if key in ("const", "default"):
-        return _is_json(value, DEFAULT_LIMIT)
-    return key == "additionalProperties" and isinstance(value, bool)
-
-
-def _is_whole(value) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_list_of(value, kinds) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(each, kinds) for each in value)
-
-
-def _is_json(value, limit=None) -> bool:
-    """Whether JSON has the value (it has no infinity), in at most `limit` characters."""
-    try:
-        written = json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
-        return False
-    return limit is None or len(written) <= limit
 
 
 def _without_null(schema) -> dict:
