@@ -38,7 +38,7 @@ PARTS = {
                "mm.fronts.acp.prompting", "mm.model.find", "mm.model.window", "mm.replacing",
                "mm.peers", "mm.peers.languages"),
     "call": ("mm.model.text_calls.scanner", "mm.tools.bash"),
-    "settings": ("mm.config.schema", "mm.config.trust"),
+    "settings": ("mm.config.schema", "mm.config.trust", "mm.config.entries"),
     "chat": ("mm.fronts.terminal.chat", "mm.fronts.once"),
 }
 

@@ -320,8 +320,10 @@ def servers(bench: Bench):
     def idle(name):
         with agent(name) as running:
             running.initialize()
-            running.new_session(bench.cwd)
+            session = running.new_session(bench.cwd)
             if name == "mm":
+                running.prompt(session, "bench: stream 1 0")  # which starts them
+                running.finish()
                 support.wait_until(lambda: len(support.children(running.process.pid)) == 4)  # the guardian too
             time.sleep(1)
             return resident(running.process.pid)
