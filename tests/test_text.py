@@ -131,12 +131,12 @@ class Tables(unittest.TestCase):
         # A quadratic expression takes minutes for these.
         for hard in ("x" * 1000000 + "\n\r", "\r" * 300000 + "x", "\x1b]" * 200000,
                      "\x1b[" + "1;" * 300000 + "\n", "\x1bP" * 200000, "\x1b" * 500000):
-            started = time.monotonic()
+            started = time.process_time()
             text.clean_terminal(hard)
             text.visible(hard)
             text.visible("\n " * 500000 + "x")
             text.Cleaner().feed(hard)
-            self.assertLess(time.monotonic() - started, 5)
+            self.assertLess(time.process_time() - started, 5)
 
 
 class Embedded(unittest.TestCase):
