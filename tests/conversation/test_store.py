@@ -199,6 +199,12 @@ class FailingToSave(StoreTest):
             self.saved()
         self.assertEqual(self.refused(), store.NO_SUCH)
 
+    def test_a_session_beyond_the_limit_is_still_saved(self):
+        kept, large = self.saved(), MESSAGES + [history.user_message("x" * store.MAX_BYTES)]
+        self.assertEqual(kept.save(large, USAGE, None, None), store.GROWN % ID)
+        self.assertIsNone(kept.save(large + MESSAGES, USAGE, None, None))
+        self.assertEqual((kept.id, self.refused()), (ID, store.TOO_LARGE))
+
     def test_the_next_save_makes_up_for_it(self):
         os.makedirs(os.path.dirname(self.folder))
         with open(self.folder, "w"):
