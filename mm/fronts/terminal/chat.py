@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 
 from mm import __version__, log
-from mm.cancel import Cancel
+from mm.cancel import Cancel, Cancelled
 from mm.engine.process import Process
-from mm.events import Text
+from mm.errors import UserError
 from mm.fronts.terminal import commands, stopping
-from mm.fronts.terminal.desk import Desk, Leave
+from mm.fronts.terminal.desk import Desk, Interrupts, Leave
 from mm.fronts.terminal.display import Display
 from mm.fronts.terminal.keyboard import Keyboard, discard_typed
 from mm.fronts.terminal.screen import Screen
@@ -48,17 +48,16 @@ class Chat:
 
     def __init__(self, process, screen: Screen, session):
         self.process, self.screen, self.session = process, screen, session
-        self._interrupts = interrupts = stopping.Interrupts()
-        self._desk = Desk(interrupts, self._interrupted)
-        self._keyboard = Keyboard(screen, interrupts, self._completions)
+        interrupts = Interrupts()
+        self.desk = Desk(interrupts, self._interrupted)
+        self.keyboard = Keyboard(screen, interrupts, self._completions)
         self._cancel = Cancel()
         self.listed = []
 
     def hold(self, question: str, demo: bool) -> int:
         """The whole chat; returns the exit code."""
         code = 0
-        self._interrupts.heed()
-        stopping.heed(self._keyboard.redraw)
+        stopping.heed(self.keyboard.redraw)
         try:
             self._greet(demo)
             if self.session.messages:
@@ -79,21 +78,23 @@ class Chat:
         self._cancel = cancel = Cancel()
         display = Display(self.screen, self.session.cwd)
         front = _Front(self, display)
+
+        def run() -> None:
+            try:
+                work(front, cancel)
+            except Cancelled:
+                pass
+            except UserError as problem:
+                self.fail(problem)
+
         with display.waiting():
-            self._desk.run(lambda: work(front, cancel), cancel)
+            self.desk.run(run, cancel)
 
-    def ask(self, question, cancel):
-        """What `question(read)` returns, asked by the thread that reads the keyboard."""
-        return self._desk.ask(lambda: question(self._keyboard.line), cancel)
-
-    def show(self, text: str) -> None:
-        """A text of the model's that is not streamed."""
+    def show(self, event) -> None:
+        """Shows one event that is not part of a turn."""
         display = Display(self.screen, self.session.cwd)
-        display.emit(Text(text))
+        display.emit(event)
         display.end_text()
-
-    def show_plan(self, plan) -> None:
-        Display(self.screen, self.session.cwd).emit(plan)
 
     def fail(self, problem) -> None:
         self.screen.line("mm: %s" % problem, RED)
@@ -101,23 +102,20 @@ class Chat:
     def _talk(self, text: str) -> None:
         while not self.screen.lost:
             try:
-                text = text or self._keyboard.message()
+                text = text or self.keyboard.message()
             except EOFError:
                 self.screen.text("\n")
                 return
             except KeyboardInterrupt:
                 self.screen.text("\n")
-                self._desk.heed_interrupt()
+                self.desk.heed_interrupt()
                 continue
             if text.strip() and commands.obey(self, text) == commands.EXIT:
                 return
             text = ""
 
-    def turn(self, text: str) -> None:
+    def turn(self, text: str, front, cancel) -> None:
         """One turn of the model, with all that is shown of it."""
-        self.run(lambda front, cancel: self._turn(text, front, cancel))
-
-    def _turn(self, text: str, front, cancel) -> None:
         from mm.engine.turn import MAX_TOKENS, run_turn
         from mm.fronts.acp.commands import with_skills
         from mm.fronts.mentions import with_mentions
@@ -158,7 +156,7 @@ class Chat:
         """Ends the turn, the session and all that was started; takes a second, and two more for hooks that
         hang."""
         self._cancel.cancel()
-        self._desk.settle(GOODBYE)
+        self.desk.settle(GOODBYE)
         self.session.end()
         self.process.close()
         child = sys.modules.get("mm.wire.child")
@@ -175,16 +173,18 @@ class _Front:
         self.emit, self.shows_waits = display.emit, chat.screen.rewrites
 
     def ask(self, permission, cancel):
-        from mm.fronts.terminal import dialogs
+        from mm.fronts.terminal.dialogs import permit
 
-        def permit(read):
-            discard_typed()
-            return dialogs.permit(permission, self._chat.screen, self.display, read)
-
-        return self._chat.ask(permit, cancel)
+        return self._put(permit, permission, cancel, discard_typed)
 
     def fill_in(self, form, cancel):
-        from mm.fronts.terminal import dialogs
+        from mm.fronts.terminal.dialogs import fill_in
 
-        return self._chat.ask(lambda read: dialogs.fill_in(form, self._chat.screen, self.display, read),
-                              cancel)
+        return self._put(fill_in, form, cancel)
+
+    def _put(self, dialog, question, cancel, before=lambda: None):
+        def put():
+            before()
+            return dialog(question, self._chat.screen, self.display, self._chat.keyboard.line)
+
+        return self._chat.desk.ask(put, cancel)

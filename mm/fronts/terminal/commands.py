@@ -26,13 +26,14 @@ COMMANDS = {
 NAMES = tuple(COMMANDS)
 KEYS = ('^C cancels, twice leaves · Tab completes /commands, $skills and @paths · """ begins and ends a '
         'message of several lines')
-SESSIONS_SHOWN, TURNS_SHOWN = 20, 2
+SESSIONS_SHOWN, MESSAGES_SHOWN = 20, 10
 
 UNKNOWN = "there is no command /%s. There are: %s"
 NO_AGENTS = "no other agent is configured (agents; docs/agents.md)"
 WHICH_AGENT = "usage: /ask AGENT QUESTION. Agents: %s"
 NOT_KEPT = "sessions are not kept: set sessions.enabled to true (docs/sessions.md)"
 NONE_KEPT = "no session is kept for this folder"
+WHICH_SESSION = "usage: /load N, with a number that /sessions shows"
 NO_PLAN = "there is no plan"
 UNTITLED = "(no question yet)"
 
@@ -40,15 +41,18 @@ _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9-]*)(?:\s+(.*))?", re.DOTALL)
 
 
 def obey(chat, text: str):
-    """Does what a message says, a command or a question; returns EXIT where the user wants to leave. Raises
+    """Does what a message says, a command or a question; returns EXIT if the user wants to leave. Raises
     Leave."""
     name, rest = parse(text)
-    if name in COMMANDS:
-        return _run(chat, name, rest)
-    skills = [skill.name for skill in chat.session.skills()] if name else []
-    if unknown(text, skills):
-        return chat.fail(UNKNOWN % (name, " ".join("/" + each for each in (*NAMES, *skills))))
-    return chat.turn(text)
+    try:
+        if name in COMMANDS:
+            return _ACTIONS[name](chat, rest)
+        skills = [skill.name for skill in chat.session.skills()] if name else []
+        if unknown(text, skills):
+            raise UserError(UNKNOWN % (name, " ".join("/" + each for each in (*NAMES, *skills))))
+        return chat.run(lambda front, cancel: chat.turn(text, front, cancel))
+    except UserError as problem:
+        return chat.fail(problem)
 
 
 def parse(text: str) -> tuple:
@@ -89,7 +93,7 @@ def _paths(begun: str, cwd: str) -> list:
 
 def last_session(process, folder: str):
     """The session of `folder` that was saved last. Raises UserError if there is none."""
-    kept = _kept(process, folder)
+    kept = process.kept_sessions(folder, 1)
     if not kept:
         raise UserError(NONE_KEPT if process.config.sessions_enabled else NOT_KEPT, 2)
     return load(process, kept[0].id, folder)
@@ -109,36 +113,15 @@ def load(process, session_id: str, folder: str):
 
 
 def show_end(chat) -> None:
-    """The last questions and answers of a session that was loaded."""
-    messages = chat.session.messages
-    questions = [place for place, message in enumerate(messages) if message["role"] == "user"
-                 and not message.get("kind")]
-    for message in messages[questions[-TURNS_SHOWN] if len(questions) >= TURNS_SHOWN else 0:]:
+    """The end of a session that was loaded."""
+    for message in chat.session.messages[-MESSAGES_SHOWN:]:
         if message["role"] == "user" and not message.get("kind"):
-            chat.screen.line("> " + message["content"].split("\n[attached")[0], BOLD)
+            chat.screen.line("> " + message["content"], BOLD)
         elif message["role"] == "assistant":
-            chat.show(message["content"])
-            for call in message.get("calls") or ():
-                chat.screen.line("  " + call["name"], DIM)
+            chat.show(Text(message["content"]))
 
 
-def _run(chat, name: str, rest: str):
-    if name == "exit":
-        return EXIT
-    if name == "help":
-        return _help(chat)
-    if name in ("new", "compact"):
-        return chat.run(lambda front, cancel: _change(chat, name, front, cancel))
-    if name == "ask":
-        return _ask(chat, *rest.partition(" ")[::2])
-    try:
-        {"plan": _plan, "sessions": _sessions, "load": _load}[name](chat, rest)
-    except UserError as problem:
-        chat.fail(problem)
-    return None
-
-
-def _help(chat) -> None:
+def _help(chat, _rest: str) -> None:
     for name, (argument, does) in COMMANDS.items():
         chat.screen.line("  %-20s %s" % ("/%s %s" % (name, argument), does))
     for skill in chat.session.skills():
@@ -148,61 +131,50 @@ def _help(chat) -> None:
     chat.screen.line(KEYS, DIM)
 
 
-def _change(chat, name: str, front, cancel) -> None:
-    from mm.cancel import Cancelled
+def _change(chat, name: str) -> None:
+    """What /new and /compact do, as in an editor."""
     from mm.fronts.acp import commands as editor
 
-    try:
-        line = editor.run(name, chat.process, chat.session, front, cancel, say=lambda line: None)
-    except Cancelled:
-        return
-    chat.screen.line(line)
+    chat.run(lambda front, cancel: chat.screen.line(
+        editor.run(name, chat.process, chat.session, front, cancel, say=lambda line: None)))
 
 
 def _plan(chat, _rest: str) -> None:
     plan = chat.session.seen.plan
-    if plan:
-        chat.show_plan(PlanChanged(plan.entries()))
-    else:
-        chat.screen.line(NO_PLAN, DIM)
-
-
-def _kept(process, folder: str) -> list:
-    return process.kept_sessions(folder, SESSIONS_SHOWN)
+    if not plan:
+        raise UserError(NO_PLAN)
+    chat.show(PlanChanged(plan.entries()))
 
 
 def _sessions(chat, _rest: str) -> None:
-    kept = chat.listed = _kept(chat.process, chat.session.cwd)
-    if not kept:
+    chat.listed = chat.process.kept_sessions(chat.session.cwd, SESSIONS_SHOWN)
+    if not chat.listed:
         raise UserError(NONE_KEPT if chat.process.config.sessions_enabled else NOT_KEPT)
-    for number, each in enumerate(kept, 1):
+    for number, each in enumerate(chat.listed, 1):
         this = " (this one)" if each.id == chat.session.id else ""
         chat.screen.line("%3d. %s  %s%s" % (number, each.updated, one_line(each.title or UNTITLED), this))
 
 
 def _load(chat, rest: str) -> None:
-    kept = chat.listed or _kept(chat.process, chat.session.cwd)
-    if not chat.process.config.sessions_enabled:
-        raise UserError(NOT_KEPT)
-    if not (rest.isdecimal() and 0 < int(rest) <= len(kept)):
-        raise UserError("usage: /load N, with a number of /sessions")
-    session = load(chat.process, kept[int(rest) - 1].id, chat.session.cwd)
+    if not (rest.isdecimal() and 0 < int(rest) <= len(chat.listed)):
+        raise UserError(WHICH_SESSION)
+    session = load(chat.process, chat.listed[int(rest) - 1].id, chat.session.cwd)
     chat.session.end()
     chat.session = session
     show_end(chat)
 
 
-def _ask(chat, name: str, question: str) -> None:
+def _ask(chat, rest: str) -> None:
+    name, _, question = rest.partition(" ")
     agents = chat.process.config.agents
     if not agents:
-        return chat.fail(NO_AGENTS)
+        raise UserError(NO_AGENTS)
     if name not in agents or not question.strip():
-        return chat.fail(WHICH_AGENT % ", ".join(agents))
-    return chat.run(lambda front, cancel: _ask_agent(chat, name, question, front, cancel))
+        raise UserError(WHICH_AGENT % ", ".join(agents))
+    chat.run(lambda front, cancel: _ask_agent(chat, name, question, front, cancel))
 
 
 def _ask_agent(chat, name: str, question: str, front, cancel) -> None:
-    from mm.cancel import Cancelled
     from mm.peers import agent
 
     def seen(title, tail) -> None:
@@ -214,13 +186,15 @@ def _ask_agent(chat, name: str, question: str, front, cancel) -> None:
     try:
         answer = agent.ask(name, config.agents[name], question, chat.session.cwd, asker, config, os.environ,
                            cancel)
-    except Cancelled:
-        return
     except agent.AgentFailed as failure:
         front.emit(Text(failure.said))
-        chat.fail(failure)
-        return
+        raise UserError(str(failure)) from None
     front.emit(Text(answer.text))
     front.display.end_text()
     if answer.stop_reason != "end_turn":
-        chat.fail("%s stopped: %s" % (name, answer.stop_reason))
+        raise UserError("%s stopped: %s" % (name, answer.stop_reason))
+
+
+_ACTIONS = {"new": lambda chat, _rest: _change(chat, "new"),
+            "compact": lambda chat, _rest: _change(chat, "compact"), "plan": _plan, "ask": _ask,
+            "sessions": _sessions, "load": _load, "help": _help, "exit": lambda chat, _rest: EXIT}

@@ -1,12 +1,11 @@
-"""The user's two threads: one does the work, and the main one waits for it, takes a Ctrl-C and alone reads
-the keyboard.
-
-What the work wants to know of the user is put on the desk; the main thread asks it there.
-"""
+"""The chat's two threads: one does the work, and the main one waits for it, takes a Ctrl-C and alone reads
+the keyboard. What the work wants to know of the user is put on the desk, where the main thread asks it."""
 
 from __future__ import annotations
 
+import contextlib
 import queue
+import signal
 import threading
 import time
 
@@ -20,9 +19,34 @@ class Leave(Exception):
     """The user wants to leave mm at once."""
 
 
+class Interrupts:
+    """A Ctrl-C is a KeyboardInterrupt only while the main thread waits for something: at any other time it
+    would leave things half done. One that comes at another time is raised at the next wait."""
+
+    def __init__(self):
+        self._may_come = self._waits = False
+        signal.signal(signal.SIGINT, self._take)
+
+    def _take(self, _number, _frame) -> None:
+        if self._may_come:
+            raise KeyboardInterrupt
+        self._waits = True
+
+    @contextlib.contextmanager
+    def welcome(self):
+        """The main thread waits here."""
+        try:
+            self._may_come = True
+            if self._waits:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._waits = False
+            self._may_come = False
+
+
 class Desk:
-    """Where work and keyboard meet. `interrupts`: a stopping.Interrupts; `interrupted()` is called when a
-    Ctrl-C has cancelled the work."""
+    """Where work and keyboard meet. `interrupted()` is called when a Ctrl-C has cancelled the work."""
 
     def __init__(self, interrupts, interrupted):
         self._interrupts, self._interrupted = interrupts, interrupted

@@ -120,7 +120,8 @@ def _shown(default) -> str:
 
 
 def _value(answer: str, kind: str, options: list):
-    """What the answer means to a question of this type. Raises ValueError, which says what is wrong with it."""
+    """What the answer means to a question of this type. Raises ValueError, which says what is wrong with it.
+    """
     if kind == "boolean":
         if answer.lower() not in YES + NO:
             raise ValueError("yes or no, please")
@@ -153,8 +154,8 @@ def _choice(answer: str, options: list) -> str:
 
 
 def terminal_reader(screen, cancel):
-    """`read(prompt)` for the user of the terminal that mm runs in, even if stdin and stdout are pipes; None if
-    there is no terminal or mm runs in its background, where a read would stop it."""
+    """`read(prompt)` for the user of the terminal that mm runs in, even if stdin and stdout are pipes; None
+    if there is no terminal or mm runs in its background, where a read would stop it."""
     try:
         with open(TERMINAL, "rb", buffering=0) as terminal:
             if os.tcgetpgrp(terminal.fileno()) != os.getpgrp():

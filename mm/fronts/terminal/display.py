@@ -38,7 +38,8 @@ class Display:
         self._shown = set()  # paths whose change a dialog has shown
         self._kinds = {
             Text: self._text, Thought: self._thought, AnswerCut: self._cut, ToolPending: self._announced,
-            ToolStarted: self._started, ToolOutput: self._output, ToolEnded: self._ended,
+            ToolStarted: lambda event: self._status.begin(RUNNING),
+            ToolOutput: lambda event: self._status.tail("\n" + event.tail), ToolEnded: self._ended,
             PlanChanged: self._plan, WindowUse: lambda event: self._status.used(event.used),
             Waiting: lambda event: self._status.wait(event.doing, event.seconds),
         }
@@ -75,8 +76,7 @@ class Display:
             self._tell("  " + line.expandtabs(4), style)  # whole, however long: the user decides about it
 
     def _text(self, event) -> None:
-        self._status.begin(WRITING)
-        self._status.count(1)
+        self._status.begin(WRITING, tokens=1)
         self._write(self._cleaner.feed(event.text))
 
     def _write(self, text: str) -> None:
@@ -84,8 +84,7 @@ class Display:
             self._screen.text(piece, style)
 
     def _thought(self, event) -> None:
-        self._status.begin(THINKING)
-        self._status.count(1)
+        self._status.begin(THINKING, tokens=1)  # a piece of a stream is about a token
         self._status.tail(clean(event.text))
 
     def _cut(self, event) -> None:
@@ -97,12 +96,6 @@ class Display:
         self._pending[event.ref] = event
         if opening(event):
             self._tell(opening(event), BOLD)
-
-    def _started(self, event) -> None:
-        self._status.begin(RUNNING)
-
-    def _output(self, event) -> None:
-        self._status.tail("\n" + event.tail)
 
     def _ended(self, event) -> None:
         self._status.begin(WAITING)
@@ -127,16 +120,17 @@ class Display:
 
 
 class Status:
-    """What the status line says: what mm waits for, how long, how many tokens, and the end of what is thought or
-    printed. Callable as Screen.waiting() wants it."""
+    """What the status line says: what mm waits for, how long, how many tokens, and the end of what is thought
+    or printed. Callable as Screen.waiting() wants it."""
 
     def __init__(self):
         self._doing, self._since = WAITING, time.monotonic()
         self._tail = ""
-        self._used = self._pieces = 0
+        self._used = self._more = 0
 
-    def begin(self, doing: str) -> None:
-        """Another wait begins; the same one goes on."""
+    def begin(self, doing: str, tokens: int = 0) -> None:
+        """Another wait begins, or the same one goes on; the model has said so much more."""
+        self._more += tokens
         if doing != self._doing:
             self._doing, self._since, self._tail = doing, time.monotonic(), ""
 
@@ -148,17 +142,13 @@ class Status:
         """What was thought or printed last."""
         self._tail = (self._tail + text)[-400:]
 
-    def count(self, pieces: int) -> None:
-        """The model has said so much more; a piece of a stream is about a token."""
-        self._pieces += pieces
-
     def used(self, tokens: int) -> None:
         """The conversation takes so many tokens, by the server's count."""
-        self._used, self._pieces = tokens, 0
+        self._used, self._more = tokens, 0
 
     def __call__(self, columns: int) -> str:
         said = "%s %d s" % (self._doing, time.monotonic() - self._since)
-        tokens = self._used + self._pieces
+        tokens = self._used + self._more
         if tokens:
             said += " · %s tokens" % (tokens if tokens < 1000 else "%.1fk" % (tokens / 1000))
         tail = " ".join(self._tail.split())

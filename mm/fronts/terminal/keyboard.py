@@ -27,7 +27,7 @@ MOST_ENTRIES = 1000  # of the history
 
 
 class Keyboard:
-    """`screen` and `interrupts` (stopping.Interrupts) are the chat's; `complete(text, line)` returns what `text`,
+    """`screen` and `interrupts` (desk.Interrupts) are the chat's; `complete(text, line)` returns what `text`,
     the word before the cursor in `line`, may become."""
 
     def __init__(self, screen, interrupts, complete):

@@ -204,9 +204,8 @@ class Completing(unittest.TestCase):
 class TheStatusLine(unittest.TestCase):
     def test_it_fits(self):
         status = Status()
-        status.begin("thinking")
         status.used(1234)
-        status.count(1)
+        status.begin("thinking", tokens=1)
         status.tail("a long thought about 漢字 " * 9)
         for columns in (20, 40, 100, 200):
             with self.subTest(columns):
