@@ -218,9 +218,9 @@ def _chat_or_once(given: dict) -> str:
     """What mm is without an option that says it: the chat; without a terminal -p, if there is a question."""
     if sys.stdin.isatty() and sys.stdout.isatty():
         return "chat"
-    from mm.fronts import once
+    from mm.fronts import typed
 
-    given["words"] = given["words"] or once.piped(sys.stdin)
+    given["words"] = given["words"] or typed.piped(sys.stdin)
     if given["words"].strip():
         return "once"
     if len(given) > 1:

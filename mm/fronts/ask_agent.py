@@ -13,7 +13,8 @@ from mm.config.entries import Agent
 from mm.errors import UserError
 from mm.events import REJECT, UNAVAILABLE, FormAnswer
 from mm.fronts.lines import Colors
-from mm.fronts.once import GOODBYE, NOBODY_TO_ASK, STOPPED, to_its_end, with_stdin
+from mm.fronts.once import GOODBYE, NOBODY_TO_ASK, STOPPED, to_its_end
+from mm.fronts.typed import with_stdin
 from mm.peers import agent
 from mm.wire import child, programs
 

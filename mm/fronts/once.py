@@ -10,7 +10,6 @@ The turn runs in a thread of its own, so that the main thread can take a Ctrl-C 
 from __future__ import annotations
 
 import os
-import stat
 import sys
 import threading
 
@@ -22,14 +21,13 @@ from mm.errors import UserError
 from mm.events import UNASKED, UNAVAILABLE, AnswerCut, FormAnswer, Text, ToolPending
 from mm.fronts.lines import Colors
 from mm.fronts.mentions import attachments, mentioned_paths
+from mm.fronts.terminal.commands import last_session, unknown
 from mm.fronts.terminal.display import Display
 from mm.fronts.terminal.screen import Screen
-from mm.fronts.typed import decoded
+from mm.fronts.typed import with_stdin
 from mm.skills import catalogue, invocation
-from mm.text import fence
 from mm.wire import child
 
-SILENT_STDIN = 3.0  # seconds to wait for the first byte of a pipe that may have nothing to say
 NO_QUESTION = "there is no question: give one after -p or on stdin"
 NOT_FOR_P = "/%s is not a skill, and -p takes no commands: they belong to the chat (docs/terminal.md)"
 NOBODY_TO_ASK = "mm: %s needs a permission and there is nobody to ask (use --yolo)"
@@ -60,11 +58,8 @@ def answer(config, demo: bool, question: str, folder: str, color: str, go_on: bo
 
     def run() -> None:
         try:
-            session = _session(process, folder, go_on)
-            heard = _transcribed(front, tap, session, typed) if tap else front
-            outcomes.append(_turn(process, session, prompt, heard, cancel))
-            if tap:
-                heard.end(outcomes[0], process.model.window.size)
+            session = last_session(process, folder) if go_on else process.new_session(folder)
+            outcomes.append(_turn(process, session, prompt, front, cancel, tap and (tap, typed)))
         except UserError as problem:
             outcomes.append(problem)
 
@@ -89,26 +84,20 @@ def _screen(color: str) -> Screen:
     return screen
 
 
-def _session(process, folder: str, go_on: bool):
-    if not go_on:
-        return process.new_session(folder)
-    from mm.fronts.terminal.commands import last_session
-
-    return last_session(process, folder)
-
-
-def _transcribed(front, tap, session, typed: str):
-    """A front end that the recorder `tap` hears of."""
-    from mm.fronts.transcribed import Transcribed
-
-    return Transcribed(front, tap.trace, session, typed, session.config.acp_thoughts)
-
-
-def _turn(process, session, prompt: str, front, cancel: Cancel):
-    """One turn with all that goes before and after it; returns its Outcome."""
+def _turn(process, session, prompt: str, front, cancel: Cancel, recorded):
+    """One turn with all that goes before and after it; returns its Outcome. `recorded`: None, or (a recorder,
+    what the user typed)."""
     skills = session.skills()
     said = invocation.with_uses(invocation.without_slash(prompt, skills, ()), skills)
-    outcome = run_turn(process, session, said, front, cancel)
+    transcript = None
+    if recorded:
+        from mm.fronts.transcribed import Transcribed
+
+        tap, typed = recorded
+        transcript = Transcribed(front, tap.trace, session, typed, session.config.acp_thoughts)
+    outcome = run_turn(process, session, said, transcript or front, cancel)
+    if transcript:
+        transcript.end(outcome, process.model.window.size)
     process.model.window.news()  # which a quick answer would be over before: what it says goes to stderr
     for line in session.notices.take(logged=False):
         log.line("mm: " + line)
@@ -118,8 +107,6 @@ def _turn(process, session, prompt: str, front, cancel: Cancel):
 
 def _refuse_commands(question: str, config, folder: str) -> None:
     """Raises UserError for a command of the chat and for an unknown one."""
-    from mm.fronts.terminal.commands import unknown
-
     skills = catalogue.find(folder, config, os.environ).skills
     name = unknown(question, [skill.name for skill in skills])
     if name:
@@ -216,34 +203,3 @@ class _Front:
 
     def fill_in(self, form, cancel) -> FormAnswer:
         return FormAnswer(UNAVAILABLE)
-
-
-def with_stdin(question: str, stdin) -> str:
-    """The question, followed by what was piped into stdin in a fence."""
-    given = piped(stdin)
-    if not given.strip():
-        return question
-    return "%s\n\n%s" % (question, fence(given.rstrip("\n"))) if question else given
-
-
-def piped(stdin) -> str:
-    """What is piped in, whole; "" for a terminal, the null device and a pipe that stays silent."""
-    try:
-        descriptor = stdin.fileno()
-        mode = os.fstat(descriptor).st_mode
-    except (AttributeError, OSError, ValueError):  # closed, or none at all
-        return ""
-    if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):
-        return ""
-    if not stat.S_ISREG(mode) and _stays_silent(descriptor):
-        log.line("mm: nothing came on stdin for %d seconds: going on without it" % SILENT_STDIN)
-        return ""
-    return decoded(stdin.buffer.read())
-
-
-def _stays_silent(descriptor: int) -> bool:
-    if os.name == "nt":  # select works on sockets alone there
-        return False
-    import select
-
-    return not select.select([descriptor], [], [], SILENT_STDIN)[0]

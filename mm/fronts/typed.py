@@ -4,6 +4,12 @@ nothing is lost."""
 from __future__ import annotations
 
 import os
+import stat
+
+from mm import log
+from mm.text import fence
+
+SILENT_STDIN = 3.0  # seconds to wait for the first byte of a pipe that may have nothing to say
 
 
 def decoded(data: bytes) -> str:
@@ -31,3 +37,34 @@ def as_typed(text: str) -> str:
 def _holds_bytes(text: str) -> bool:
     """Whether the locale could not decode some of it."""
     return any("\udc80" <= character <= "\udcff" for character in text)
+
+
+def with_stdin(question: str, stdin) -> str:
+    """The question, followed by what was piped into stdin in a fence."""
+    given = piped(stdin)
+    if not given.strip():
+        return question
+    return "%s\n\n%s" % (question, fence(given.rstrip("\n"))) if question else given
+
+
+def piped(stdin) -> str:
+    """What is piped in, whole; "" for a terminal, the null device and a pipe that stays silent."""
+    try:
+        descriptor = stdin.fileno()
+        mode = os.fstat(descriptor).st_mode
+    except (AttributeError, OSError, ValueError):  # closed, or none at all
+        return ""
+    if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):
+        return ""
+    if not stat.S_ISREG(mode) and _stays_silent(descriptor):
+        log.line("mm: nothing came on stdin for %d seconds: going on without it" % SILENT_STDIN)
+        return ""
+    return decoded(stdin.buffer.read())
+
+
+def _stays_silent(descriptor: int) -> bool:
+    if os.name == "nt":  # select works on sockets alone there
+        return False
+    import select
+
+    return not select.select([descriptor], [], [], SILENT_STDIN)[0]
