@@ -20,6 +20,7 @@ reader may be blocked in read() and not notice, so whoever must act on the end r
 from __future__ import annotations
 
 import collections
+import itertools
 import threading
 
 from mm import log
@@ -118,7 +119,7 @@ class Peer:
         self._serving = set()
         self._answering = 0  # requests whose answer is being written
         self._waiting = {}
-        self._last_id = 0
+        self._numbers = itertools.count(1)
         self._input_ended = False
         self._closed = False
         self._on_close = Cancel()
@@ -156,10 +157,9 @@ class Peer:
         return self._closed
 
     def on_close(self, callback):
-        """Runs `callback()` once when the peer closes, on the thread that closes it, at once if that has
-        happened.
+        """Runs `callback()` once when the peer closes, on the thread that closes it, or at once.
 
-        The callback must not block or raise. Returns a registration, as Cancel.on_cancel does.
+        It must not block or raise. Returns a registration, as Cancel.on_cancel does.
         """
         return self._on_close.on_cancel(callback)
 
@@ -236,10 +236,7 @@ class Peer:
         reader, which delivers the answer.
         """
         cancel.check()
-        waiting = _Waiting()
-        with self._state:
-            self._last_id += 1
-            number = self._last_id
+        waiting, number = _Waiting(), next(self._numbers)
         line = self._encode(messages.call(number, method, params))
         with self._state:
             if self._input_ended:
