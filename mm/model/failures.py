@@ -34,8 +34,7 @@ REPEATED = "once, by the turn"  # what was said before is kept
 Rule = namedtuple("Rule", "line again")
 
 UNREADABLE = ("the model server at {address} could not read what its model wrote ({words}): send the prompt "
-              "again, "
-              "lower model.temperature, or update the server")
+              "again, lower model.temperature, or update the server")
 TEMPLATE = "the model's chat template refused the conversation: {words}"
 
 # The line for each kind, and when the request is made again.

@@ -47,8 +47,7 @@ NONE_RUNS = "no model server is running here (%s)"
 HELP = "%s: %s. Or name one with --url, or try --demo%s"
 START_IT, INSTALL_ONE = "%s, start it: %s", "nothing that serves models is installed, this installs it: %s"
 WANTS_KEY = ("the model server at %s wants an API key, and mm sends one only to a URL that you set: "
-             "MM_API_KEY=… "
-             "mm --url %s")
+             "MM_API_KEY=… mm --url %s")
 NO_MODEL = "the server at %s has no model that can chat%s"
 TOO_SLOW = "%s accepts connections and did not list its models in %g s (--url %s asks it all the same)"
 NOT_NEAR = "%s is not used: %s is neither this machine nor in a private network (MM_URL or --url sets it)"

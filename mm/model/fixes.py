@@ -88,8 +88,7 @@ def _without_reasoning(messages: list) -> list:
 
 def _with_valid_arguments(messages: list) -> list:
     return [dict(message, tool_calls=[_valid(call) for call in message["tool_calls"]])
-            if message.get("tool_calls") else message
-            for message in messages]
+            if message.get("tool_calls") else message for message in messages]
 
 
 def _valid(call: dict) -> dict:

@@ -214,8 +214,7 @@ def _checked(url: str):
     """The parts of a URL that can be asked. Raises ModelError."""
     try:
         parts = urls.split(url)
-        usable = (parts.scheme in ("http", "https") and parts.host and parts.port != 0
-                  and url.isprintable()
+        usable = (parts.scheme in ("http", "https") and parts.host and parts.port != 0 and url.isprintable()
                   and " " not in url and parts.path.isascii() and parts.query.isascii())
         _host_header(parts) if usable else None
     except ValueError:

@@ -25,8 +25,7 @@ SMALL_WINDOW = 16_000
 SMALL = "⚠️ the server gives this model only %d tokens of context; agents need 16000 or more: %s"
 # The first two numbers: tokens.
 TRUNCATED = ("⚠️ the server seems to have cut the prompt silently: it read %d tokens of about %d. What was "
-             "said first may be "
-             "lost; it needs a larger window: %s")
+             "said first may be lost; it needs a larger window: %s")
 # A prompt counts as cut if the server has read less than this part of the estimate (mm.conversation.estimate
 # is off by no more), or, if it keeps one half of its window, less than the second.
 _CUT, _CUT_TO_HALF = 0.6, 0.75
@@ -37,8 +36,7 @@ NO_WAY_OUT = "pick a model with a larger window"
 # milliseconds.
 NEWS_SECONDS = 0.3
 UNKNOWN = ("⚠️ the model server does not report its context window: the conversation is not compressed "
-           "automatically "
-           "(set model.contextWindow)")
+           "automatically (set model.contextWindow)")
 
 
 class Window:
