@@ -8,7 +8,8 @@ Threads: the main one compares and has the only say; one each reads the agent's 
 its stdin, and the server's own threads answer the model requests. All they do with the main one is to put
 events on one queue:
 
-    ("out", bytes) ("out", None) at the end        ("asked", index, body)        ("err", text) ("err", None) at the end
+    ("out", bytes) ("out", None) at the end        ("asked", index, body)        ("err", text) ("err", None)
+    at the end
 
 Nothing waits without a deadline, and the deadline counts from the last thing that was expected and came.
 """
@@ -251,7 +252,8 @@ class _Play:
         if data is None:
             if part.ordered or part.anytime or self._asked < part.asked:
                 line = self._next_line(part)
-                raise _Parted(line, Difference("", "{} {}".format(line.sign, line.text), "the end of the agent's stdout"))
+                raise _Parted(line, Difference("", "{} {}".format(line.sign, line.text),
+                                               "the end of the agent's stdout"))
             return False
         shown = data.decode("utf-8", "replace").rstrip("\r\n")
         try:
@@ -269,7 +271,8 @@ class _Play:
         expected = candidates[0] if candidates else None
         if expected is None:
             last = part.sends[-1] if part.sends else None
-            raise _Parted(last, Difference("", "nothing more behind this line and its answers", "another line"), shown)
+            raise _Parted(last, Difference("", "nothing more behind this line and its answers",
+                                           "another line"), shown)
         raise _Parted(expected, self._difference(expected, message), shown)
 
     def _passes(self, message) -> bool:
@@ -293,7 +296,8 @@ class _Play:
             raise _Parted(None, Difference("", "no further model request", "one more"), shown)
         line = self._groups[index][0]
         if index >= part.asked:
-            raise _Parted(line, Difference("", "this model request only after the lines above it", "it came before"), shown)
+            raise _Parted(line, Difference("", "this model request only after the lines above it",
+                                           "it came before"), shown)
         difference = self._difference(line, body, subset=True)
         if difference:
             raise _Parted(line, difference, shown)
@@ -335,7 +339,8 @@ class _Play:
         try:
             code = self._process.wait(max(until - time.monotonic(), 0.1))
         except subprocess.TimeoutExpired:
-            raise _Parted(None, Difference("", "the agent's end after its stdin was closed", "it goes on")) from None
+            raise _Parted(None, Difference("", "the agent's end after its stdin was closed",
+                                           "it goes on")) from None
         if code and not killed:
             raise _Parted(None, Difference("", "exit code 0", "exit code {}".format(code)))
 

@@ -34,11 +34,12 @@ HEADER_START = HEADER.partition("{")[0]
 
 # What a thread of its own says whenever the model server has answered it, on stderr or below an answer; and
 # what was found.
-_AT_ANY_TIME = (window.UNKNOWN, *(line.partition("%")[0] for line in (window.SMALL, window.TRUNCATED, find.FOUND, waits.SHOWN)))
+_AT_ANY_TIME = (window.UNKNOWN, *(line.partition("%")[0]
+                                  for line in (window.SMALL, window.TRUNCATED, find.FOUND, waits.SHOWN)))
 
 # What the configuration says that a replay must not or cannot repeat: addresses, secrets, programs, folders.
-LEFT_OUT = ("model.url", "model.name", "model.apiKey", "model.headers", "hooks", "mcp", "agents", "lsp", "skills.dirs",
-            "sessions.dir", "bash.shell")
+LEFT_OUT = ("model.url", "model.name", "model.apiKey", "model.headers", "hooks", "mcp", "agents", "lsp",
+            "skills.dirs", "sessions.dir", "bash.shell")
 
 # The fields of a request that the transcript's `~` line does not repeat.
 _USUAL_FIELDS = ("model", "messages", "tools", "stream", "stream_options")
@@ -77,7 +78,8 @@ class Recorder:
     """
 
     def __init__(self, path: str, folder: str, config=None, environ=os.environ):
-        self._lock = threading.RLock()  # re-entrant: a line that is logged while recording comes back to stderr()
+        # re-entrant: a line that is logged while recording comes back to stderr()
+        self._lock = threading.RLock()
         self._file = _create(path)
         self._redaction = Redaction(os.path.expanduser("~"), all_secrets(config, environ))
         self._model_pieces = Pieces(self._redaction, self._write_data)
@@ -85,7 +87,8 @@ class Recorder:
         self._folders = []
         self._cancels = []  # lines held back
         self._streaming = False  # a model request has not got the end of its answer
-        self._short, self._opening = Shorthand(), []  # the lines of a session/new until it has its commands
+        # the lines since a session/new that waits for its answer
+        self._short, self._opening = Shorthand(), []
         self._messages, self._tools, self._model = [], [], None
         home = os.path.expanduser("~")
         if is_private_folder(folder) and not (home + os.sep).startswith(folder + os.sep):
@@ -97,7 +100,8 @@ class Recorder:
         atexit.register(self.close)
 
     def _head(self, settings) -> None:
-        self._line("#", HEADER.format(__version__, ".".join(map(str, sys.version_info[:3])), sys.platform)[2:])
+        self._line("#", HEADER.format(__version__, ".".join(map(str, sys.version_info[:3])),
+                                      sys.platform)[2:])
         self._line("#", "usage: ignored")
         if settings:
             self._line("#", "config: " + written(self._redaction.sent(settings)))
@@ -201,8 +205,8 @@ class Recorder:
                     return
                 self._chunk_pieces.add((message["params"].get("sessionId"), kind), message, content["text"])
                 return
-        if transcript.is_live_output(message) or kind == "usage_update":
-            return  # when they come is a matter of time
+        if transcript.is_live_output(message) or kind in ("usage_update", "available_commands_update"):
+            return  # when they come is a matter of time, and what is in them one of the machine
         self._release()
         if isinstance(message, dict) and "error" in message:
             self._give_up_stream()
@@ -210,9 +214,7 @@ class Recorder:
         result = message.get("result")
         if isinstance(result, dict) and isinstance(result.get("agentInfo"), dict):
             result["agentInfo"]["version"] = mark("any")
-        if kind == "available_commands_update":  # with the user's own skills, which a replay does not have
-            message["params"]["update"]["availableCommands"] = mark("any")
-        self._line("<*" if kind == "available_commands_update" else "<", written(message))
+        self._line("<", written(message))
 
     def _look_at_session(self, message) -> bool:
         """The session's folder becomes <cwd>; what its MCP servers are given may be secret: whether any was
@@ -307,19 +309,20 @@ class Recorder:
         return unmark(self._redaction.sent(text))
 
     def _line(self, sign: str, text: str) -> None:
-        """Writes a line, in the short form if there is one; that of a session is known when it has commands."""
+        """Writes a line, in the short form if there is one. A session/new waits for its answer."""
         self._opening.append((sign, text))
-        signs = [sign for sign, _ in self._opening]
-        if signs == [">", "<", "<*"][:len(signs)] and '"session/new"' in self._opening[0][1] and len(signs) < 3:
+        opening = [line for line in self._opening if line[0] != "!"]
+        if opening and opening[-1][0] == ">" and '"session/new"' in opening[-1][1] and len(opening) == 1:
             return
         lines, self._opening = self._opening, []
-        session = self._short.shortened(*lines) if len(lines) == 3 else None
-        for line in [session] if session else lines:
+        session = self._short.session(*opening) if len(opening) == 2 else None
+        if session:
+            lines = [session] + [line for line in lines if line[0] == "!"]
+        for line in lines:
             if line[0] in (">", "<", "~", "="):
                 line = self._short.shortened(line) or line
             self._short.lines(*line)
-            if line[0] != "<*":  # the player lets commands pass at any time
-                self._write(*line)
+            self._write(*line)
 
     def _write(self, sign: str, text: str) -> None:
         # One write for one line: a process that is killed leaves whole lines.
@@ -334,7 +337,8 @@ def _create(path: str):
         if os.path.exists(path) and os.path.getsize(path):
             with open(path, encoding="utf-8", errors="replace") as file:
                 if not file.readline().startswith(HEADER_START):
-                    raise UserError("--record {}: the file exists and is not a recording of mm".format(path), exit_code=2)
+                    raise UserError("--record {}: the file exists and is not a recording of mm".format(path),
+                                    exit_code=2)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
         raise UserError("--record {}: {}".format(path, error.strerror), exit_code=2) from None
@@ -382,16 +386,12 @@ def _short(event) -> dict:
     """An event that is a piece of text and nothing else, as an "=" line says it: all but a few of a stream's
     lines."""
     choice = _choice(event)
-    if set(event) - {"id", "object", "created", "model", "system_fingerprint", "choices"} or len(event.get("choices") or ()) != 1:
-        return {}
-    if set(choice) - {"index", "delta", "finish_reason", "logprobs"} or choice.get("finish_reason") or choice.get("logprobs"):
-        return {}
     delta = choice.get("delta")
-    if not isinstance(delta, dict) or len(delta) != 1:
+    if len(event.get("choices") or ()) != 1 or event.get("usage") or event.get("error") or not isinstance(delta, dict):
         return {}
-    (name, text), = delta.items()
-    key = {"content": "text", "reasoning_content": "thought"}.get(name)
-    return {key: text} if key and isinstance(text, str) else {}
+    key = {("content",): "text", ("reasoning_content",): "thought"}.get(tuple(delta))
+    text = next(iter(delta.values()), None)
+    return {key: text} if key and isinstance(text, str) and not choice.get("finish_reason") else {}
 
 
 def _without_what_comes_any_time(text: str) -> str:

@@ -76,7 +76,8 @@ def _stream(script, model, stop):
                     yield _chunk(model, {"tool_calls": [delta]})
                 calls += 1
             elif key == "usage":
-                yield sse({"object": "chat.completion.chunk", "model": model, "choices": [], "usage": _usage(value)})
+                yield sse({"object": "chat.completion.chunk", "model": model, "choices": [],
+                           "usage": _usage(value)})
             elif key == "finish":
                 yield _chunk(model, {}, value)
                 finished = True
@@ -96,7 +97,8 @@ def _stream(script, model, stop):
 
 def _chunk(model: str, delta: dict, finish=None) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return sse({"id": "chatcmpl-0", "object": "chat.completion.chunk", "created": 0, "model": model, "choices": [choice]})
+    return sse({"id": "chatcmpl-0", "object": "chat.completion.chunk", "created": 0, "model": model,
+                "choices": [choice]})
 
 
 def _call(index: int, call: dict):
@@ -118,7 +120,8 @@ def _usage(usage: dict) -> dict:
     if "input" not in usage:
         return usage
     output = usage.get("output", 0)
-    wire = {"prompt_tokens": usage["input"], "completion_tokens": output, "total_tokens": usage["input"] + output}
+    wire = {"prompt_tokens": usage["input"], "completion_tokens": output,
+            "total_tokens": usage["input"] + output}
     if "cached" in usage:
         wire["prompt_tokens_details"] = {"cached_tokens": usage["cached"]}
     if "thought" in usage:

@@ -1,4 +1,5 @@
-"""The short form of lines that most transcripts have: `> prompt: hello` in place of 120 characters of JSON. Pure.
+"""The short form of lines that most transcripts have: `> prompt: hello` in place of 120 characters of JSON.
+Pure.
 
 FORMS has them all. A `{field}` stands in the short line and in the JSON. The fields `request`, `prompt` and
 `session` are in the JSON alone: they follow from the lines above.
@@ -16,8 +17,9 @@ from mm.transcripts.placeholders import mark, marked, written
 Form = namedtuple("Form", "sign short long pattern")
 
 # What a field may be in a short line. TEXT is the rest of the line, or a JSON string.
-_FIELDS = {"text": r".+", "line": r".+?", "ref": r"call_\d+", "n": r"\d+|" + mark("n"), "size": r"\d+|" + mark("n"),
-           "word": r"\w+", "ended": r"completed|failed", "json": r"\{.*\}", "path": r"\S+"}
+_FIELDS = {"text": r".+", "line": r".+?", "ref": r"call_\d+", "n": r"\d+|" + mark("n"),
+           "size": r"\d+|" + mark("n"), "word": r"\w+", "ended": r"completed|failed", "json": r"\{.*\}",
+           "path": r"\S+"}
 _NUMBERS = ("n", "size")
 _FIELD = re.compile(r"\{(\w+)\}")
 
@@ -55,7 +57,8 @@ def _chunk(kind):
 
 
 def _call(title, kind, given, **more):
-    return _update("tool_call", toolCallId="{ref}", title=title, kind=kind, status="pending", rawInput=given, **more)
+    return _update("tool_call", toolCallId="{ref}", title=title, kind=kind, status="pending", rawInput=given,
+                   **more)
 
 
 def _ended(status, content):
@@ -80,8 +83,11 @@ FORMS = (
     _form("#", "session {n}", *_session(mark("id{n}")), signs="> < <*"),
     _form(">", "prompt: {text}", _request("{request}", "session/prompt", sessionId="{session}",
                                           prompt=[{"type": "text", "text": "{text}"}])),
-    _form(">", "cancel", {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "{session}"}}),
-    _form(">", "answer {n}: {word}", _answer("{n}", result={"outcome": {"outcome": "selected", "optionId": "{word}"}})),
+    _form(">", "cancel", {"jsonrpc": "2.0", "method": "session/cancel",
+                          "params": {"sessionId": "{session}"}}),
+    _form(">", "answer {n}: {word}", _answer("{n}",
+                                             result={"outcome": {"outcome": "selected",
+                                                                 "optionId": "{word}"}})),
     _form("<", "text: {text}", _chunk("agent_message_chunk")),
     _form("<", "thought: {text}", _chunk("agent_thought_chunk")),
     _form("<", "user: {text}", _chunk("user_message_chunk")),
@@ -98,7 +104,8 @@ FORMS = (
         "{n}", "session/request_permission", sessionId="{session}", toolCall=_BASH, options=_OPTIONS)),
     _form("<", "usage: {n} of {size}", _update("usage_update", used="{n}", size="{size}")),
     _form("<", "done: {word}", _answer("{prompt}", result={"stopReason": "{word}"})),
-    _form("<", "done: {word} {json}", _answer("{prompt}", result={"stopReason": "{word}", "usage": "{json}"})),
+    _form("<", "done: {word} {json}", _answer("{prompt}",
+                                              result={"stopReason": "{word}", "usage": "{json}"})),
     _form("<", "error: {text}", _answer("{prompt}", error={
         "code": -32603, "message": "Internal error: {text}", "data": {"error": "{text}"}})),
     _form("~", "", {}),
@@ -117,10 +124,19 @@ class Shorthand:
 
     def lines(self, sign: str, text: str) -> list:
         """[(sign, text)] in the long form for a line in either form."""
-        long = [(sign, written(message)) for sign, message in self._read(sign, marked(text))] or [(sign, text)]
+        long = [(sign, written(message)) for sign,
+                message in self._read(sign, marked(text))] or [(sign, text)]
         for each in long:
             self._notice(*each)
         return long
+
+    def session(self, request, answer) -> tuple:
+        """The short form of these two lines of a new session and of the commands that follow them; or
+        None.
+        """
+        found = re.search(r"<(id\d*)>", answer[1])
+        commands = _filled(FORMS[1].long[2][1], {"n": found.group(1)[2:]}) if found else None
+        return self.shortened(request, answer, ("<*", written(commands))) if found else None
 
     def shortened(self, *lines) -> tuple:
         """(sign, text) of the short form of these lines in the long form; None if they have none."""
@@ -158,7 +174,8 @@ class Shorthand:
             return
         if not isinstance(message, dict):
             return
-        params, result = (message.get(key) if isinstance(message.get(key), dict) else {} for key in ("params", "result"))
+        params, result = (message.get(key) if isinstance(message.get(key), dict) else {}
+                          for key in ("params", "result"))
         if sign == ">" and isinstance(message.get("id"), int) and "method" in message:
             self._known["request"] = message["id"]
             if message["method"] == "session/prompt":
@@ -175,7 +192,8 @@ def _filled(template, values):
     whole = _FIELD.fullmatch(template) if isinstance(template, str) else None
     if whole:
         return values[whole.group(1)]
-    return _FIELD.sub(lambda found: str(values[found.group(1)]), template) if isinstance(template, str) else template
+    return _FIELD.sub(lambda found: str(values[found.group(1)]), template) if isinstance(template,
+                                                                                         str) else template
 
 
 def _fits(template, value, values) -> bool:
@@ -192,7 +210,8 @@ def _fits(template, value, values) -> bool:
         return True
     if isinstance(template, str) and isinstance(value, str):
         pieces = _FIELD.split(template)
-        pattern = "".join("(?P<%s>.*)" % piece if index % 2 else re.escape(piece) for index, piece in enumerate(pieces))
+        pattern = "".join("(?P<%s>.*)" % piece if index % 2 else re.escape(piece) for index,
+                          piece in enumerate(pieces))
         found = re.fullmatch(pattern, value, re.DOTALL)
         for name, part in found.groupdict().items() if found else ():
             values.setdefault(name, part)
@@ -204,7 +223,8 @@ def _values(given):
     """The values of the fields of a short line; None if it is not one."""
     try:
         return {name: json.loads(text) if name == "json" or name == "text" and text.startswith('"')
-                else int(text) if name in _NUMBERS and text.isdigit() else text for name, text in given.items()}
+                else int(text) if name in _NUMBERS and text.isdigit() else text for name,
+                text in given.items()}
     except (ValueError, RecursionError):
         return None
 

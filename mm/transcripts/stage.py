@@ -39,11 +39,13 @@ class Stage:
     def start(self, command, url: str) -> subprocess.Popen:
         """Starts the agent, its three streams as pipes, with the model server at `url`."""
         environ = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-        environ.update(HOME=self.names["home"], USERPROFILE=self.names["home"], MM_URL=url, MM_MODEL=self.model)
+        environ.update(HOME=self.names["home"], USERPROFILE=self.names["home"], MM_URL=url,
+                       MM_MODEL=self.model)
         environ.update((name, self._filled(value)) for name, value in self._environ)
         return subprocess.Popen(
-            list(command) + ["-acp"] + [self._filled(word) for word in self._arguments], cwd=self.names["cwd"], env=environ,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            list(command) + ["-acp"] + [self._filled(word) for word in self._arguments],
+            cwd=self.names["cwd"], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
 
     def _configure(self, settings) -> None:

@@ -8,6 +8,7 @@ here (shorthand.py).
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
@@ -33,10 +34,14 @@ Entry = namedtuple("Entry", "kind name content")
 # words.
 Difference = namedtuple("Difference", "path expected got")
 
+# Stands for a key or an element that is not there.
+NOTHING = object()
+
 SIGNS = (">", "<", "<*", "!", "~", "=", "#")
 
 # What a comment can set up.
-SETTINGS = ("cwd", "home", "args", "config", "model", "env", "stderr", "usage", "stdin", "restart", "deadline")
+SETTINGS = ("cwd", "home", "args", "config", "model", "env", "stderr", "usage", "stdin", "restart",
+            "deadline")
 
 # What an object on an "=" line may hold; script.py says what each does.
 SCRIPT_KEYS = ("text", "thought", "call", "usage", "finish", "status", "body", "pause", "hang", "drop")
@@ -64,12 +69,10 @@ def parse(text: str) -> list:
         found = _SIGN.match(written)
         if found is None:
             raise _wrong(number, "starts with none of " + " ".join(SIGNS))
-        try:
-            long = short.lines(found.group(1), found.group(2) or "")
-        except (ValueError, RecursionError) as error:
-            raise _wrong(number, str(error)) from None
+        long = short.lines(found.group(1), found.group(2) or "")
+        if long[0][0] == "=" and not any(line.sign == "~" for line in lines):
+            raise _wrong(number, "is a model's answer without a request: write ~ above it")
         lines += [Line(number, sign, rest, _value(number, sign, rest)) for sign, rest in long]
-    _check_order(lines)
     return lines
 
 
@@ -178,7 +181,8 @@ def _script(number: int, rest: str):
     value = _json(number, rest)
     for key in value:
         if key not in SCRIPT_KEYS:
-            raise _wrong(number, "has the unknown key \"{}\"; there are {}".format(key, ", ".join(SCRIPT_KEYS)))
+            raise _wrong(number, "has the unknown key \"{}\"; there are {}".format(key,
+                                                                                   ", ".join(SCRIPT_KEYS)))
     return value
 
 
@@ -255,13 +259,6 @@ _DIRECTIVES = {
 }
 
 
-def _check_order(lines) -> None:
-    """Every "=" belongs to a "~" above it."""
-    first = next((line for line in lines if line.sign in "~="), None)
-    if first is not None and first.sign == "=":
-        raise _wrong(first.number, "is a model's answer without a request: write ~ {} above it")
-
-
 def _json(number: int, text: str):
     try:
         return json.loads(text)
@@ -277,44 +274,21 @@ def _wrong(number: int, what: str) -> UserError:
 
 
 def _compare(expected, actual, names, subset, path):
-    if isinstance(expected, str):
-        return _compare_string(expected, actual, names, path)
     if isinstance(expected, dict) and isinstance(actual, dict):
-        return _compare_objects(expected, actual, names, subset, path)
-    if isinstance(expected, list) and isinstance(actual, list):
-        return _compare_lists(expected, actual, names, subset, path)
-    if _is_number(expected) and _is_number(actual):
-        return None if expected == actual else _difference(path, expected, actual)
-    return None if type(expected) is type(actual) and expected == actual else _difference(path, expected, actual)
-
-
-def _compare_objects(expected, actual, names, subset, path):
-    for key, value in expected.items():
-        inner = path + "." + key if path else key
-        if key not in actual:
-            return Difference(inner, show(value), "nothing: the key is missing")
-        difference = _compare(value, actual[key], names, subset, inner)
-        if difference:
-            return difference
-    for key in actual:
-        if key not in expected and not subset:
-            return Difference(path + "." + key if path else key, "nothing: no such key", show(actual[key]))
-    return None
-
-
-def _compare_lists(expected, actual, names, subset, path):
-    start = max(len(actual) - len(expected), 0) if subset else 0
-    for index, value in enumerate(expected):
-        inner = "{}[{}]".format(path, start + index)
-        if start + index >= len(actual):
-            return Difference(inner, show(value), "nothing: the list has {} elements".format(len(actual)))
-        difference = _compare(value, actual[start + index], names, subset, inner)
-        if difference:
-            return difference
-    if len(actual) > start + len(expected):
-        inner = "{}[{}]".format(path, len(expected))
-        return Difference(inner, "nothing: the list has {} elements".format(len(expected)), show(actual[len(expected)]))
-    return None
+        keys = [*expected, *(key for key in actual if key not in expected and not subset)]
+        parts = [(path + "." + key if path else key, expected.get(key, NOTHING), actual.get(key, NOTHING))
+                 for key in keys]
+    elif isinstance(expected, list) and isinstance(actual, list):
+        start = max(len(actual) - len(expected), 0) if subset else 0
+        parts = [("{}[{}]".format(path, start + index), *pair) for index, pair in enumerate(
+            itertools.zip_longest(expected, actual[start:], fillvalue=NOTHING))]
+    elif isinstance(expected, str):
+        return _compare_string(expected, actual, names, path)
+    else:
+        same = expected == actual and (type(expected) is type(actual) or _is_number(expected)
+                                       and _is_number(actual))
+        return None if same else _difference(path, expected, actual)
+    return next(filter(None, (_compare(*pair, names, subset, inner) for inner, *pair in parts)), None)
 
 
 def _compare_string(expected, actual, names, path):
@@ -374,5 +348,7 @@ def _difference(path, expected, actual) -> Difference:
 
 def show(value) -> str:
     """A value as a report shows it: JSON with placeholders as they are written, cut."""
+    if value is NOTHING:
+        return "nothing"
     text = unmark(json.dumps(value, ensure_ascii=False))
     return text if len(text) <= 2 * SHOWN else text[:2 * SHOWN] + "…"

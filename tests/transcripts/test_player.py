@@ -102,10 +102,10 @@ class WhatIsFound(unittest.TestCase):
         self.addCleanup(pool.shutdown)
         for name, text, line, path, told in (
             ("another text", OPENING + prompt("say hello") + chunk("hullo") + ANSWER, 4, "params.update.content.text", '"hello"'),
-            ("another line", OPENING + prompt("say hello") + ANSWER, 4, "id", "nothing: the key is missing"),
+            ("another line", OPENING + prompt("say hello") + ANSWER, 4, "id", "nothing"),
             ("the wrong order", OPENING + prompt("two") + chunk("first") + chunk("second") + ANSWER, 4,
              "params.update.content.text", '"second"'),
-            ("one line too many", OPENING + prompt("two") + chunk("second") + ANSWER, 5, "id", "nothing: the key is missing"),
+            ("one line too many", OPENING + prompt("two") + chunk("second") + ANSWER, 5, "id", "nothing"),
             ("a line too many at the end", OPENING + prompt("two") + chunk("second") + chunk("first"), None, "", "another line"),
             ("a line too many before the next", OPENING + prompt("say x") + "! no such line\n" + prompt("x"), 3, "", "another line"),
             ("no JSON", OPENING + prompt("stray") + ANSWER, 4, "", "none: "),

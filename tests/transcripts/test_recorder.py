@@ -63,6 +63,8 @@ class ALiveSession(unittest.TestCase):
         self.assertNotIn(client.cwd, text)
         self.assertNotIn(session, text)
         self.assertIn('# config: {"model":{"contextWindow":32768},"yolo":false}', text)
+        self.assertIn("\n# session\n", text)
+        self.assertIn("\n> prompt: list the files\n", text)
 
     def test_replays_the_same_after_cancels(self):
         with self.record() as client:
