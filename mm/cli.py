@@ -124,7 +124,7 @@ def parse(argv: list) -> dict:
     unknown option or a missing value.
     """
     known = {name: option for option in OPTIONS for name in option.names}
-    given, words, arguments, is_word = {}, [], iter(argv), False
+    given, words, tasks, arguments, is_word = {}, [], {}, iter(argv), False
     for argument in arguments:
         name, equals, value = argument.partition("=")
         if is_word or not argument.startswith("-") or argument[1:2].isspace():
@@ -145,33 +145,30 @@ def parse(argv: list) -> dict:
             value = next(arguments, None)
             if value is None:
                 raise UserError("%s needs a value: %s %s" % (name, name, option.argument), USAGE)
-        _refuse_two_things_to_do(given, option, name, value)
+        if option.field in WHAT_TO_DO:
+            tasks.setdefault((option.field, value), name)
         given[option.field] = value
         is_word = value == "once" or option.field == "ask"
-    return _with_words(given, words)
-
-
-def _refuse_two_things_to_do(given: dict, option, name: str, value) -> None:
-    for other in WHAT_TO_DO if option.field in WHAT_TO_DO else ():
-        if given.get(other, value) != value or other in given and other != option.field:
-            raise UserError("%s cannot be combined with %s" % (name, _name_of(other, given[other])), USAGE)
-
-
-def _with_words(given: dict, words: list) -> dict:
-    """The options and the words, which are a question, after a look at whether they go together."""
     if words == ["help"] and not given:
         return {"front": "help"}
-    for other in WHAT_TO_DO:
-        if words and other in given and other != "ask" and given[other] != "once":
-            raise UserError("%s takes no question, got %r" % (_name_of(other, given[other]), words[0]), USAGE)
+    _check_combination(given, words, list(tasks.values()))
+    return dict(given, words=" ".join(words))
+
+
+def _check_combination(given: dict, words: list, tasks: list) -> None:
+    """Raises UserError if the options do not go together; `tasks` are the names of those in WHAT_TO_DO."""
+    front = given.get("front")
+    if len(tasks) > 1:
+        raise UserError("%s cannot be combined with %s" % (tasks[1], tasks[0]), USAGE)
+    if words and tasks and front != "once" and "ask" not in given:
+        raise UserError("%s takes no question, got %r" % (tasks[0], words[0]), USAGE)
     if given.get("color", "auto") not in COLORS:
         raise UserError("--color must be one of %s, got %r" % (", ".join(COLORS), given["color"]), USAGE)
-    if "go_on" in given and (given.get("front", "once") != "once" or "ask" in given):
+    if "go_on" in given and tasks and front != "once":
         raise UserError("-c goes with the chat or -p alone", USAGE)
-    if "record" in given and given.get("front") not in ("acp", "once"):
+    if "record" in given and front not in ("acp", "once"):
         raise UserError("--record needs -acp or -p: a transcript is what an editor and mm say to each other",
                         USAGE)
-    return dict(given, words=" ".join(words))
 
 
 def usage() -> str:
@@ -248,7 +245,13 @@ def _converse(given: dict, folder: str) -> int:
 
         recorder = Recorder(given["record"], folder, settings)
     if front == "acp":
-        return _serve(settings, demo, recorder)
+        from mm import log
+        from mm.fronts.acp import server
+
+        if sys.stdin.isatty():
+            print(FOR_EDITORS, file=sys.stderr)
+        log.tap = recorder and recorder.stderr
+        return server.serve(settings, demo, recorder and recorder.trace, recorder)
     from mm.fronts.typed import as_typed
 
     question, go_on = as_typed(given["words"]), "go_on" in given
@@ -263,16 +266,6 @@ def _converse(given: dict, folder: str) -> int:
     from mm.fronts import once
 
     return once.answer(settings, demo, question, folder, color, go_on, recorder)
-
-
-def _serve(settings, demo: bool, recorder) -> int:
-    from mm import log
-    from mm.fronts.acp import server
-
-    if sys.stdin.isatty():
-        print(FOR_EDITORS, file=sys.stderr)
-    log.tap = recorder and recorder.stderr
-    return server.serve(settings, demo, recorder and recorder.trace, recorder)
 
 
 _OVERRIDES = {"model": "model.name", "url": "model.url", "yolo": "yolo"}
@@ -295,12 +288,6 @@ def _print(text: str) -> int:
     print(text)
     sys.stdout.flush()
     return 0
-
-
-def _name_of(field: str, value) -> str:
-    """The option that was given: it takes a value, or it is the switch for this one."""
-    return next(option.names[0] for option in OPTIONS if option.field == field
-                and (option.argument or option.value == value))
 
 
 def _unknown(argument: str, known) -> UserError:
