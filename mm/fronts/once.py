@@ -22,7 +22,7 @@ from mm.events import UNASKED, UNAVAILABLE, AnswerCut, FormAnswer, Text, ToolPen
 from mm.fronts.lines import Colors
 from mm.fronts.mentions import attachments, mentioned_paths
 from mm.fronts.terminal.commands import last_session, unknown
-from mm.fronts.terminal.display import Display
+from mm.fronts.terminal.display import CUT, Display
 from mm.fronts.terminal.screen import Screen
 from mm.fronts.typed import with_stdin
 from mm.skills import catalogue, invocation
@@ -32,7 +32,6 @@ NO_QUESTION = "there is no question: give one after -p or on stdin"
 NOT_FOR_P = "/%s is not a skill, and -p takes no commands: they belong to the chat (docs/terminal.md)"
 NOBODY_TO_ASK = "mm: %s needs a permission and there is nobody to ask (use --yolo)"
 ALWAYS_ASKS = "mm: %s always asks for a permission and there is nobody to ask (mcp.<server>.permissions)"
-CUT = "mm: the answer was cut at the server's length limit (model.maxTokens, or what the server allows)"
 GOODBYE = 1.0
 STOPPED = 3  # the exit code where mm broke off the work
 
@@ -151,7 +150,7 @@ def _report(front: _Front, outcomes: list) -> int:
     if outcome.stop_reason == CANCELLED:
         return 130
     if outcome.stop_reason == MAX_TOKENS:
-        log.line(CUT)
+        log.line("mm: " + CUT)
         log.flush(GOODBYE)
     return STOPPED if outcome.stopped or outcome.stop_reason == MAX_TOKENS else 0
 

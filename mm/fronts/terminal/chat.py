@@ -15,7 +15,7 @@ from mm.engine.process import Process
 from mm.errors import UserError
 from mm.fronts.terminal import commands, stopping
 from mm.fronts.terminal.desk import Desk, Interrupts, Leave
-from mm.fronts.terminal.display import Display
+from mm.fronts.terminal.display import CUT, Display
 from mm.fronts.terminal.keyboard import Keyboard, discard_typed
 from mm.fronts.terminal.screen import Screen
 
@@ -24,7 +24,6 @@ CANCELLED = 130
 TOUR = "tour"  # what the demo model makes a guided tour of
 DIM, RED, YELLOW, BOLD = "2", "31", "33", "1"
 RECAP = "%d command(s) · %d file op(s) · %d skill(s)"
-CUT = "the answer was cut at the server's length limit (model.maxTokens, or what the server allows)"
 
 
 def chat(config, demo: bool, folder: str, color: str, question: str = "", go_on: bool = False,

@@ -19,6 +19,7 @@ from mm.text import Cleaner, clean, visible
 WAITING, THINKING, WRITING, RUNNING = "waiting for the model", "thinking", "writing", "running"
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
 DIFF_LINES, DIFF_CONTEXT = 40, 2
+CUT = "the answer was cut at the server's length limit (model.maxTokens, or what the server allows)"
 MORE_LINES = "… %d more lines"
 # Tools whose result the user has seen in another way: answered, or as a plan.
 SEEN = ("ask_user", "plan")

@@ -53,6 +53,8 @@ class Keyboard:
 
     def _open_history(self, folder) -> None:
         """Earlier messages, in a file that only the user can read; a chat without them is still a chat."""
+        if not folder:
+            return
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
             path = os.path.join(folder, "history")
@@ -60,7 +62,7 @@ class Keyboard:
             readline.read_history_file(path)
             readline.set_history_length(MOST_ENTRIES)
             self._history = path
-        except (OSError, TypeError):  # it cannot be written; there is no home
+        except OSError:
             pass
 
     def message(self) -> str:
@@ -120,7 +122,9 @@ class Keyboard:
             return
         try:
             readline.add_history(text)
-            if self._history:
+            if self._history and LIBEDIT:
+                readline.write_history_file(self._history)
+            elif self._history:
                 readline.append_history_file(1, self._history)
         except (OSError, UnicodeEncodeError):
             pass  # the disk is full; this locale cannot write it
