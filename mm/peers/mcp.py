@@ -263,7 +263,7 @@ class McpServer:
     def _list(self, limit) -> list:
         """All that it lists, as it came, page by page."""
         tools, cursors = [], [None]
-        while len(cursors) <= PAGES and len(tools) <= TOOLS:
+        while True:
             params = {"cursor": cursors[-1]} if cursors[-1] else {}
             try:
                 page = self._ask(self._program, "tools/list", params, self._life, limit)
@@ -280,7 +280,9 @@ class McpServer:
                 self.say(SAME_PAGE)
                 break
             cursors.append(cursor)
-        else:
+            if len(cursors) > PAGES or len(tools) >= TOOLS:
+                break
+        if len(cursors) > PAGES or len(tools) > TOOLS:
             self.say(MANY_TOOLS)
         return tools[:TOOLS]
 

@@ -57,7 +57,7 @@ class McpPool:
             shared.close()
 
     def close(self, seconds: float = GRACE) -> None:
-        """The process ends: closes the stdin of all servers, and gives them `seconds` to end by themselves."""
+        """The process ends: closes the stdin of all servers, and gives them `seconds` to end."""
         with self._lock:
             ending, self._shared, self._closed = self._shared, [], True
         for shared in ending:
@@ -89,8 +89,8 @@ class McpServers:
         self._pool, self._servers, self._offers = pool, [], None
 
     def begin(self) -> None:
-        """A conversation begins, the first one or one after /new: starts the servers that do not run, and asks
-        those again whose tools have changed, on threads of their own."""
+        """A conversation begins, the first one or one after /new: starts the servers that do not run, and
+        asks those again whose tools have changed, on threads of their own."""
         self._servers, self._offers = self._servers or self._pool.take(self), None
         for server in self._servers:
             server.begin()

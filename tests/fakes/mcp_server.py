@@ -5,7 +5,7 @@
     exit               ends in the handshake, with code 3              deaf         does not even read
     noise              prints around every answer                      flood        a megabyte on stderr before every answer
     batch              answers in arrays                               twice        every answer comes twice
-    pages=N            spreads its tools over N pages
+    pages=N            spreads its tools over N pages                  many         lists its tools a thousand times
     stubborn           stays when its stdin ends                       circle       names its first page of tools again and again
     farewell=FILE      writes there when its stdin ends                hold=FILE    waits for the file before it reads
 """
@@ -78,6 +78,8 @@ def tools(params):
     page = int(params.get("cursor", 0))
     listed = names[page * 3:page * 3 + 3] if pages > 1 else names
     answer = {"tools": [{"name": name, "description": "Does " + name, "inputSchema": TEXT} for name in listed]}
+    if "many" in WORDS:
+        answer["tools"] *= 1000
     if "circle" in WORDS:
         return dict(answer, nextCursor="0")
     return dict(answer, nextCursor=str(page + 1)) if page + 1 < pages else answer

@@ -75,6 +75,11 @@ class TheStart(McpTest):
         self.assertIn("mcp endless: it lists more than 20 pages or 1000 tools, the rest is left out",
                       self.log)
 
+    def test_a_page_of_very_many_tools(self):
+        servers = self.servers(fake=fake("many"))
+        self.assertIn("echo", [offer.name for offer in servers.tools()])
+        self.assertEqual(self.log[1:], ["mcp fake: " + mcp.MANY_TOOLS])
+
     def test_a_repeated_page_ends_the_list(self):
         servers = self.servers(fake=fake("circle", "pages=2"))
         self.assertEqual([offer.name for offer in servers.tools()], ["echo", "heard", "meta"])
