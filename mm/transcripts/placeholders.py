@@ -35,8 +35,12 @@ def escape(text: str) -> str:
 
 
 def written(value) -> str:
-    """The JSON text of a value, placeholders as they are written, and nothing else that looks like one."""
-    return unmark(escape(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
+    """The JSON text of a value, placeholders as they are written, and nothing else that looks like one. What
+    cannot be seen is escaped: a transcript is read by people."""
+    text = unmark(escape(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
 
 def fill(text: str, names: dict) -> str:

@@ -96,6 +96,10 @@ class TheShortForm(unittest.TestCase):
         self.assertEqual(asked["toolCall"]["content"], [text("```\nls\n```")])
         self.assertEqual(asked["toolCall"]["rawInput"], {"command": "ls"})
 
+    def test_what_cannot_be_seen_is_escaped(self):
+        short = Shorthand().shortened(("=", json.dumps({"text": "a\u202eb"})))
+        self.assertEqual(short, ("=", 'text: "a\\u202eb"'))
+
     def test_broken_lines_are_named(self):
         for line in ('< text: "open', "< done: end_turn {a}", "< nothing of the kind"):
             with self.subTest(line), self.assertRaisesRegex(UserError, "^transcript line 1 "):
