@@ -31,16 +31,10 @@ from mm.errors import UserError
 from mm.transcripts import script, transcript
 from mm.transcripts.stage import Stage
 from mm.transcripts.placeholders import fill
-from mm.transcripts.transcript import Difference
 from mm.model.loopback import Loopback, error_reply
 
 DEADLINE = 10.0  # seconds without anything expected happening; `# deadline:` in a transcript sets another
 GOODBYE = 5.0  # seconds for the agent to exit after its stdin was closed
-# Where an agent parted from the transcript. `line` is a transcript.Line or None (no line has to do with it);
-# `difference` a transcript.Difference; `got` the whole line that came instead, or ""; `stderr` what the agent
-# wrote there.
-Parting = namedtuple("Parting", "line difference got stderr")
-
 # What stands between two sends: the lines that send, the "<" lines in order, the "<*" lines, and how many "~"
 # and "!" lines of the whole file there are down to here.
 Part = namedtuple("Part", "sends ordered anytime asked said")
@@ -84,26 +78,30 @@ def play(lines, command, cwd: str | None = None):
 
 def report(path: str, parting: Parting) -> str:
     """The text that tells a user where an agent parted from the transcript."""
-    line, difference = parting.line, parting.difference
-    place = "{}:{}".format(path, line.number) if line else path
-    told = [place + ": differs" + (" at " + difference.path if difference.path else "")]
-    told += ["  expected  " + difference.expected, "  got       " + difference.got]
-    if line and difference.path:
+    line = parting.line
+    told = ["{}: differs{}".format("{}:{}".format(path, line.number) if line else path,
+                                   " at " + parting.path if parting.path else ""),
+            "  expected  " + parting.expected, "  got       " + parting.got]
+    if line and parting.path:
         told.append("  the line  {} {}".format(line.sign, line.text))
-    if parting.got:
-        told.append("  got line  " + _cut(parting.got))
-    if parting.stderr:
-        told.append("  stderr")
-        told += ["    " + _cut(text) for text in parting.stderr]
+    if parting.whole:
+        told.append("  got line  " + _cut(parting.whole))
+    told += ["  stderr"] * bool(parting.stderr) + ["    " + _cut(text) for text in parting.stderr]
     return "\n".join(told) + "\n"
 
 
-class _Parted(Exception):
-    """Ends the play. Carries what Parting does but the stderr."""
+class Parting(Exception):
+    """Where an agent parted from the transcript.
 
-    def __init__(self, line, difference, got=""):
+    `line` is the transcript.Line or None if it has to do with none; `expected` and `got` say what should have
+    come and what came, at `path` in the message; `whole` is the whole line that came, and `stderr` what the
+    agent wrote there.
+    """
+
+    def __init__(self, line, expected: str, got: str, whole: str = "", path: str = ""):
         super().__init__()
-        self.line, self.difference, self.got = line, difference, got
+        self.line, self.expected, self.got, self.whole, self.path = line, expected, got, whole, path
+        self.stderr = []
 
 
 class _Play:
@@ -140,11 +138,12 @@ class _Play:
                 self._send(part)
                 self._wait(part)
             self._end()
-        except _Parted as parted:
+        except Parting as parting:
             self._stop.set()
             self._to_send.put(None)
             self._drain()
-            return Parting(parted.line, parted.difference, parted.got, self._stderr)
+            parting.stderr = self._stderr
+            return parting
         finally:
             self._stop.set()
             self._to_send.put(None)
@@ -223,7 +222,7 @@ class _Play:
         if event is None:
             line = self._next_line(part)
             told = "nothing for {:g} s".format(self._deadline)
-            raise _Parted(line, Difference("", "{} {}".format(line.sign, line.text), told))
+            raise Parting(line, "{} {}".format(line.sign, line.text), told)
         return self._happened(part, *event)
 
     def _next_event(self, seconds: float):
@@ -252,15 +251,15 @@ class _Play:
         if data is None:
             if part.ordered or part.anytime or self._asked < part.asked:
                 line = self._next_line(part)
-                raise _Parted(line, Difference("", "{} {}".format(line.sign, line.text),
-                                               "the end of the agent's stdout"))
+                raise Parting(line, "{} {}".format(line.sign, line.text),
+                              "the end of the agent's stdout")
             return False
         shown = data.decode("utf-8", "replace").rstrip("\r\n")
         try:
             message = json.loads(data.decode("utf-8"))
         except ValueError as error:
-            raise _Parted((part.ordered or part.anytime or [None])[0],
-                          Difference("", "a line of JSON", "none: {}".format(error)), shown) from None
+            raise Parting((part.ordered or part.anytime or [None])[0], "a line of JSON",
+                          "none: {}".format(error), shown) from None
         candidates = part.ordered[:1] + part.anytime
         for line in candidates:
             if not self._difference(line, message):
@@ -271,9 +270,8 @@ class _Play:
         expected = candidates[0] if candidates else None
         if expected is None:
             last = part.sends[-1] if part.sends else None
-            raise _Parted(last, Difference("", "nothing more behind this line and its answers",
-                                           "another line"), shown)
-        raise _Parted(expected, self._difference(expected, message), shown)
+            raise Parting(last, "nothing more after this line and its answers", "another line", shown)
+        raise self._parting(expected, self._difference(expected, message), shown)
 
     def _passes(self, message) -> bool:
         """Whether the message may come though no line has it: when it comes is a matter of time."""
@@ -290,17 +288,20 @@ class _Play:
             self._names = names
         return difference
 
+    @staticmethod
+    def _parting(line, difference, shown) -> Parting:
+        return Parting(line, difference.expected, difference.got, shown, difference.path)
+
     def _was_asked(self, part: Part, index: int, body: dict) -> bool:
         shown = json.dumps(body, ensure_ascii=False)
         if index >= len(self._groups):
-            raise _Parted(None, Difference("", "no further model request", "one more"), shown)
+            raise Parting(None, "no further model request", "one more", shown)
         line = self._groups[index][0]
         if index >= part.asked:
-            raise _Parted(line, Difference("", "this model request only after the lines above it",
-                                           "it came before"), shown)
+            raise Parting(line, "this model request only after the lines above it", "it came before", shown)
         difference = self._difference(line, body, subset=True)
         if difference:
-            raise _Parted(line, difference, shown)
+            raise self._parting(line, difference, shown)
         self._asked += 1
         return True
 
@@ -309,7 +310,7 @@ class _Play:
             return False
         self._stderr.append(text)
         if text.startswith("Traceback (most recent call last)"):
-            raise _Parted(None, Difference("", "no traceback on stderr", "one"))
+            raise Parting(None, "no traceback on stderr", "one")
         expected = self._said[self._heard] if self._heard < len(self._said) else None
         names = dict(self._names)
         if expected and transcript.compare_text(expected.text, text, names):
@@ -318,7 +319,7 @@ class _Play:
             return True
         if self._every_stderr_line:
             wanted = expected.text if expected else "nothing more on stderr"
-            raise _Parted(expected, Difference("", "! " + wanted, "! " + text))
+            raise Parting(expected, "! " + wanted, "! " + text)
         return False
 
     # ---------------------------------------------------------------- the end
@@ -339,10 +340,9 @@ class _Play:
         try:
             code = self._process.wait(max(until - time.monotonic(), 0.1))
         except subprocess.TimeoutExpired:
-            raise _Parted(None, Difference("", "the agent's end after its stdin was closed",
-                                           "it goes on")) from None
+            raise Parting(None, "the agent's end after its stdin was closed", "it goes on") from None
         if code and not killed:
-            raise _Parted(None, Difference("", "exit code 0", "exit code {}".format(code)))
+            raise Parting(None, "exit code 0", "exit code {}".format(code))
 
     def _drain(self) -> None:
         """What is still to come on stderr belongs into the report: a traceback above all. Stdin has been
