@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 
 from mm import log
 from mm.cancel import Cancel
@@ -18,7 +17,7 @@ from mm.model import http, probe, refusal, retries, sse
 from mm.model.answer import ENDLESS, Answer, Finish, Misread, ToolCall, Usage, joined  # noqa: F401 (offered)
 from mm.model.learned import Learned
 from mm.model.http import ModelError, Server
-from mm.model.waits import ANSWER, FIRST_LOGGED, Clock, Listener, Wait
+from mm.model.waits import ANSWER, FIRST_LOGGED, Listener, Wait
 
 # Seconds within which the usage and [DONE] may follow the finish reason; some proxies never hang up.
 _AFTER_FINISH = 10
@@ -62,7 +61,7 @@ def _answered(answer: Answer, server: Server, body: dict, cancel: Cancel, tap, l
     decoder = sse.Decoder(tap.data if tap else None)
     wait = Wait(ANSWER, listener, FIRST_LOGGED)
     waiting, said = True, False
-    with Clock(wait, time.monotonic()) as clock, _ask(server, body, cancel, tap) as exchange:
+    with _ask(server, body, cancel, tap, lambda: wait.report(wait.age)) as exchange:
         try:
             for chunk in _chunks(exchange, decoder, answer, wait):
                 events = answer.take(chunk)
@@ -70,7 +69,7 @@ def _answered(answer: Answer, server: Server, body: dict, cancel: Cancel, tap, l
                     waiting = not (events or answer.has_begun)
                     wait.take_progress(chunk.get("prompt_progress"))
                     if not waiting:
-                        clock.stop()
+                        exchange.stop_ticking()
                 for event in events:
                     said = True
                     yield event
@@ -136,11 +135,11 @@ def encode(body: dict) -> bytes:
         return joined(text).encode("utf-8")
 
 
-def _ask(server: Server, body: dict, cancel: Cancel, tap) -> http.Exchange:
+def _ask(server: Server, body: dict, cancel: Cancel, tap, tick) -> http.Exchange:
     """The exchange of an accepted request."""
     if tap:
         tap.request(body)
-    exchange = http.send(server, "/chat/completions", encode(body), cancel)
+    exchange = http.send(server, "/chat/completions", encode(body), cancel, tick=tick)
     if 200 <= exchange.status < 300:
         return exchange
     from mm.model import failures

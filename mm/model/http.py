@@ -15,7 +15,7 @@ import time
 from collections import namedtuple
 
 from mm import __version__, urls
-from mm.cancel import Cancel
+from mm.cancel import Cancel, Deadline
 from mm.errors import UserError
 from mm.model import refusal
 from mm.wire import http1
@@ -26,6 +26,8 @@ from mm.wire.cancellable_socket import CONNECT_SECONDS, CancellableSocket, Conne
 # `product`: the key of a known_servers.Product, None if it is not known.
 Server = namedtuple("Server", "url model api_key headers timeout temperature max_tokens extra product")
 Server.__new__.__defaults__ = (None, None, None, 0, None, None, None, None)
+
+_TICK_SECONDS = 1
 
 # A refusal's body has this long to come; without it the status is all there is to show.
 REFUSAL_SECONDS = 10
@@ -100,13 +102,12 @@ class Exchange:
     connection.
     """
 
-    def __init__(self, response: http1.Response, sock: CancellableSocket, registration, cancel: Cancel,
-                 server: Server):
+    def __init__(self, response: http1.Response, receiver: _Receiver, sock: CancellableSocket, registration,
+                 cancel: Cancel, server: Server):
         self.status = response.status
         self.cut = None  # the ModelError that says why the body ended, if it did not end well
         self.header = response.header
-        self._response = response
-        self._socket = sock
+        self._response, self._receiver, self._socket = response, receiver, sock
         self._registration = registration
         self._cancel = cancel
         self._server = server
@@ -126,6 +127,10 @@ class Exchange:
             return b""
         self._cancel.check()  # the kernel may still hold bytes from before the shutdown
         return data
+
+    def stop_ticking(self) -> None:
+        """The answer has begun: its pauses are not reported."""
+        self._receiver.tick = None
 
     def hurry(self, seconds: float) -> None:
         """From here on no byte within this time is a time-out too."""
@@ -155,11 +160,42 @@ class Exchange:
         self.close()
 
 
+class _Receiver:
+    """Receives from a socket; calls `tick()`, if there is one, every second, also while only comments
+    come.
+    """
+
+    def __init__(self, sock, tick):
+        self._sock, self.tick = sock, tick
+        self._next = time.monotonic() + _TICK_SECONDS
+
+    def recv(self, size: int) -> bytes:
+        if not self.tick:
+            return self._sock.recv(size)
+        limit, data = self._sock.gettimeout(), None
+        silent = Deadline(limit or float("inf"))
+        try:
+            while data is None:
+                self._sock.settimeout(max(0.001, min(self._next - time.monotonic(), silent.left())))
+                try:
+                    data = self._sock.recv(size)
+                except socket.timeout:
+                    if silent.left() <= 0:
+                        raise
+                if time.monotonic() >= self._next:
+                    self._next = time.monotonic() + _TICK_SECONDS
+                    self.tick()
+            return data
+        finally:
+            self._sock.settimeout(limit)
+
+
 def send(server: Server, path: str, body: bytes | None, cancel: Cancel,
-         timeout: float | None = None) -> Exchange:
+         timeout: float | None = None, tick=None) -> Exchange:
     """Sends one request, a GET without a body, and waits for the head of the answer, whatever its status is.
 
-    Raises ModelError if there is no answer, or a redirect, and Cancelled.
+    `tick()` is called every second while nothing comes, until the Exchange is told to stop that. Raises
+    ModelError if there is no answer, or a redirect, and Cancelled.
     """
     cancel.check()
     parts = _checked(server.url)
@@ -169,7 +205,8 @@ def send(server: Server, path: str, body: bytes | None, cancel: Cancel,
     sock = CancellableSocket(cancel, server.timeout if timeout is None else timeout)
     registration = cancel.on_cancel(sock.shut)
     try:
-        response = _answer(sock, parts, data)
+        receiver = _Receiver(_sent(sock, parts, data), tick)
+        response = http1.Response(receiver)
     except BaseException as error:
         registration.forget()
         sock.close()
@@ -177,7 +214,7 @@ def send(server: Server, path: str, body: bytes | None, cancel: Cancel,
             raise
         cancel.check()
         raise _explained(error, server, sock, in_answer=False) from None
-    exchange = Exchange(response, sock, registration, cancel, server)
+    exchange = Exchange(response, receiver, sock, registration, cancel, server)
     if cancel.cancelled or 300 <= exchange.status < 400:
         exchange.close()
         cancel.check()
@@ -185,7 +222,8 @@ def send(server: Server, path: str, body: bytes | None, cancel: Cancel,
     return exchange
 
 
-def _answer(sock: CancellableSocket, parts, data: bytes) -> http1.Response:
+def _sent(sock: CancellableSocket, parts, data: bytes):
+    """The connected socket on which the request has been sent."""
     secure = parts.scheme == "https"
     connected = sock.connect(parts.host, parts.port or (443 if secure else 80))
     if secure:
@@ -196,7 +234,7 @@ def _answer(sock: CancellableSocket, parts, data: bytes) -> http1.Response:
         connected.sendall(data) if secure else sock.send(data)
     except (BrokenPipeError, ConnectionResetError, ConnectionAbortedError):
         pass  # the server has refused before it read the whole body, and its reason is there to be read
-    return http1.Response(connected)
+    return connected
 
 
 def _host_header(parts) -> str:

@@ -12,7 +12,7 @@ import time
 from mm.cancel import Cancel
 from mm.model.learned import Learned
 from mm.model.http import ANSWERS_AT, ModelError, Server, shown
-from mm.model.waits import BUSY, LOADING, Clock, Listener, Wait
+from mm.model.waits import BUSY, LOADING, Listener, Wait
 
 # Between the tries, in seconds; then the last again and again.
 PAUSES = (1, 2, 4, 5)
@@ -38,7 +38,6 @@ class Attempts:
         self._without = None  # what is still to be tried against a schema: tuples of fixes
         self._refused = ""  # the server's words about that schema
         self._count = {}  # kind -> how often it came
-        self._since = {}  # kind -> the time of the first
         self._waits = {}  # kind -> the Wait
         self._forgiven = []  # errors after which the second try may succeed
         self._misled = None  # what was wrong with the URL that was set
@@ -97,13 +96,12 @@ class Attempts:
 
     def _wait(self, error: ModelError, count: int) -> None:
         kind = error.kind
-        since = self._since.setdefault(kind, time.monotonic())
-        seconds = pause(kind, count, time.monotonic() - since, error.retry_after)
+        wait = self._waits.get(kind) or Wait(LOADING if kind == "loading" else BUSY, self._listener)
+        self._waits[kind] = wait
+        seconds = pause(kind, count, wait.age, error.retry_after)
         if seconds is None:
             raise error
-        wait = self._waits.setdefault(kind, Wait(LOADING if kind == "loading" else BUSY, self._listener))
-        with Clock(wait, since):
-            self._cancel.sleep(seconds)
+        wait.pause(seconds, self._cancel)
 
     def _fix(self, error: ModelError, body: dict) -> bool:
         """Changes what may help; False if there is nothing left to change."""

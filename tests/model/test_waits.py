@@ -4,12 +4,13 @@ second.
 
 from __future__ import annotations
 
-import threading
-import time
 import unittest
 
-from mm.model import waits
-from mm.model.waits import Clock, Listener, Wait
+from mm.cancel import Cancel, Cancelled
+from mm.model import chat, waits
+from mm.model.waits import Listener, Wait
+from tests.fakes.model_server import ModelServer
+from tests.model import streams
 
 HALF = {"total": 200, "processed": 90, "cache": 0}
 
@@ -39,15 +40,27 @@ class Waits(unittest.TestCase):
                 wait.report(35)
                 self.assertEqual(([line], (doing, 35)), (self.logged, self.waited[-1]))
 
-    def test_a_clock_reports_until_it_is_stopped(self):
-        came = threading.Event()
-        listener = self.listener._replace(waiting=lambda *_: came.set())
-        with Clock(Wait(waits.ANSWER, listener, 60), time.monotonic(), 0.001) as clock:
-            self.assertTrue(came.wait(10))
-        came.clear()
-        clock.join(10)
-        self.assertFalse(came.is_set() or clock.is_alive())
-        self.assertEqual([], self.logged)
+    def test_a_pause_is_reported(self):
+        Wait(waits.BUSY, self.listener).pause(0, Cancel())
+        self.assertEqual((["the server is busy; waiting…"], 1), (self.logged, len(self.waited)))
+        cancel = Cancel()
+        listener = self.listener._replace(waiting=lambda *_: cancel.cancel())
+        self.assertRaises(Cancelled, Wait(waits.BUSY, listener).pause, 60, cancel)
+
+    def test_a_silent_server_is_reported(self):
+        cancel = Cancel()
+        listener = self.listener._replace(waiting=lambda *waiting: (self.waited.append(waiting),
+                                                                    cancel.cancel()))
+        with ModelServer([{"hang": True}]) as server:
+            asked = chat.complete(streams.server(server.url), [], [], cancel, listener=listener)
+            self.assertRaises(Cancelled, next, asked)
+        self.assertEqual("waiting for the model", self.waited[0][0])
+
+    def test_comments_do_not_hide_a_wait(self):
+        pings = [{"raw": b": ping\n\n"}, {"pause": 0.1}] * 13
+        with ModelServer([*pings, {"text": "x"}, {"data": "[DONE]"}]) as server:
+            list(chat.complete(streams.server(server.url), [], [], Cancel(), listener=self.listener))
+        self.assertEqual(["waiting for the model"], [doing for doing, _ in self.waited])
 
 
 if __name__ == "__main__":
