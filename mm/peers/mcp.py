@@ -280,7 +280,7 @@ class McpServer:
                 self.say(SAME_PAGE)
                 break
             cursors.append(cursor)
-            if len(cursors) > PAGES or len(tools) >= TOOLS:
+            if len(cursors) > PAGES or len(tools) > TOOLS:
                 break
         if len(cursors) > PAGES or len(tools) > TOOLS:
             self.say(MANY_TOOLS)

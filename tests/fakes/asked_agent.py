@@ -1,24 +1,36 @@
 """An ACP agent for the tests of those who ask: what its prompt says, line by line, is what it does.
 
-    say TEXT          one chunk of the answer               message ID TEXT  a chunk of the message ID
-    call ID TITLE     a tool call that runs and completes   plan ID TITLE    a tool call that is only planned
+    say TEXT          says one chunk of the answer
+    message ID TEXT   says a chunk of the message ID
+    call ID TITLE     makes a tool call that runs and completes
+    plan ID TITLE     makes a tool call that is only planned
     edit              asks for a change of a file; says the answer
-    permission ID     asks for one, with options of its own; says the answer's option; ID may be a planned call's
-    question          asks for one that is a choice         form             asks with a form; says the answer
-    url               asks with something that is no form   read             asks for fs/read_text_file, says the error
-    env NAME          says a variable                       where            says the session's folder and its own
-    stray TEXT        a line that is no message             bytes            binary noise, and a line that is nearly JSON
-    stderr TEXT       a line on stderr                      flood N          N MB on stderr
-    exit CODE         ends                                  kill             ends by a signal
-    close             closes stdout and lives on            long N           a line of N MB
-    sleep S           does nothing for so long              linger           starts a sleep of 60 s; says its number
-    stop REASON       answers with that stop reason         refuse TEXT      answers with an error
-    twice             answers twice                         mute             never answers, whatever comes
+    permission ID     asks for one, with options of its own; says the option; ID may be a planned call's
+    question          asks for a permission that is a choice
+    form              asks with a form; says the answer
+    url               asks with something that is not a form
+    read              asks for fs/read_text_file; says the error
+    env NAME          says a variable
+    where             says the session's folder and its own
+    stray TEXT        prints a line that is not a message
+    bytes             prints binary noise, and a line that is nearly JSON
+    stderr TEXT       prints a line on stderr
+    flood N           prints N MB on stderr
+    long N            prints a line of N MB
+    exit CODE         ends
+    kill              ends by a signal
+    close             closes stdout and lives on
+    sleep S           does nothing for so long
+    linger            starts a sleep of 60 s; says its number
+    stop REASON       answers with that stop reason
+    refuse TEXT       answers with an error
+    twice             answers twice
+    mute              never answers, whatever comes
     wait              answers once it is cancelled, after it has written the file `cancelled`
-    count N           the answer has a usage of N tokens
+    count N           answers with a usage of N tokens
 
-Its argument is what it does before that: `exit`, `mute`, `version`, `auth`, `refuse`, `nosession`, `noise`; or `deaf`: it heeds
-neither a cancel nor the end of its stdin nor TERM.
+Its argument is what it does before that: `exit`, `mute`, `version`, `auth`, `refuse`, `nosession`, `noise`; or
+`deaf`: it heeds neither a cancel nor the end of its stdin nor TERM.
 """
 
 from __future__ import annotations
@@ -35,9 +47,12 @@ import time
 SESSION = "s-1"
 answers = queue.Queue()
 cancelled = threading.Event()
-OPTIONS = [{"optionId": "yes!", "kind": "allow_once", "name": "Yes"}, {"optionId": "ever", "kind": "allow_always", "name": "Ever"},
-           {"optionId": "no!", "kind": "reject_once", "name": "No"}, {"optionId": "at-no-time", "kind": "reject_always", "name": "Never"}]
-CHOICES = [{"optionId": "a", "kind": "allow_once", "name": "Red"}, {"optionId": "b", "kind": "allow_once", "name": "Blue"},
+OPTIONS = [{"optionId": "yes!", "kind": "allow_once", "name": "Yes"},
+           {"optionId": "ever", "kind": "allow_always", "name": "Ever"},
+           {"optionId": "no!", "kind": "reject_once", "name": "No"},
+           {"optionId": "at-no-time", "kind": "reject_always", "name": "Never"}]
+CHOICES = [{"optionId": "a", "kind": "allow_once", "name": "Red"},
+           {"optionId": "b", "kind": "allow_once", "name": "Blue"},
            {"optionId": "none", "kind": "reject_once", "name": "Neither"}]
 
 
@@ -48,7 +63,8 @@ def send(message) -> None:
 
 
 def update(name, **fields) -> None:
-    send({"method": "session/update", "params": {"sessionId": SESSION, "update": dict(fields, sessionUpdate=name)}})
+    send({"method": "session/update", "params": {"sessionId": SESSION,
+                                                 "update": dict(fields, sessionUpdate=name)}})
 
 
 def say(text, **more) -> None:
@@ -74,7 +90,8 @@ def do(verb, rest, result) -> bool:
     elif verb == "message":
         say(more, messageId=first)
     elif verb in ("call", "plan"):
-        update("tool_call", toolCallId=first, title=more, kind="execute", status="pending", rawInput={"command": more})
+        update("tool_call", toolCallId=first, title=more, kind="execute", status="pending",
+               rawInput={"command": more})
         if verb == "call":
             update("tool_call_update", toolCallId=first, status="in_progress")
             update("tool_call_update", toolCallId=first, status="completed")
@@ -139,7 +156,8 @@ def prompt(message) -> None:
     for line in lines:
         verb, _, rest = line.partition(" ")
         if verb == "refuse":
-            return send({"id": message["id"], "error": {"code": -32603, "message": "Internal error", "data": {"details": rest}}})
+            return send({"id": message["id"], "error": {"code": -32603, "message": "Internal error",
+                                                        "data": {"details": rest}}})
         if not do(verb, rest, result):
             return None
     for _ in range(2 if "twice" in lines else 1):
@@ -166,7 +184,8 @@ def main(how) -> None:
         elif method == "session/new":
             folder = message["params"]["cwd"]
             if how in ("auth", "refuse"):
-                send({"id": message["id"], "error": {"code": -32000 if how == "auth" else -32603, "message": "No " + how}})
+                send({"id": message["id"], "error": {"code": -32000 if how == "auth" else -32603,
+                                                     "message": "No " + how}})
             else:
                 send({"id": message["id"], "result": {} if how == "nosession" else {"sessionId": SESSION}})
         elif method == "session/prompt":

@@ -1,7 +1,8 @@
 """A language server for a toy language, as a program of its own: `lsp_server.py '{"…": …}'`, see OPTIONS.
 
-In the toy language every word is a name, all files of the root that end in .toy belong together, a line that begins with # is a
-comment, and `def NAME` defines a name. `bad` is an error. What the server is told goes to the file `log`, a line of JSON each.
+In the toy language every word is a name, all files of the root that end in .toy belong together, a line that
+begins with # is a comment, and `def NAME` defines a name. `bad` is an error. What the server is told goes to
+the file `log`, a line of JSON each.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ OPTIONS = {
     "cannot": [],           # capabilities that it does not have
     "rename": "changes",    # what its edit looks like, where the new name does not say so
     "modified": 0,          # so many answers "content modified" before the first one
-    "looks": True,          # at the disk before each answer; else it reads all files at the start, then what it is told, as pyright
+    # at the disk before each answer; else it reads all files at the start, then what it is told, as pyright
+    "looks": True,
     "hostile": None,
     "stderr": "",           # something said there at the start
 }
@@ -119,7 +121,8 @@ class Server:
         if how == "silent":
             return True
         if how == "noise":
-            os.write(1, os.urandom(3000).replace(b"\r", b"").replace(b"\n", b"") + b"\n\r\n\r\n" + b"Content-Length: 3\r\n\r\n{x}")
+            os.write(1, os.urandom(3000).replace(b"\r", b"").replace(b"\n", b"") + b"\n\r\n\r\n"
+                     + b"Content-Length: 3\r\n\r\n{x}")
         if how == "flood":
             os.write(2, b"x" * 1000000 + b"\n")
         if how == "huge":
@@ -134,21 +137,25 @@ class Server:
     def initialize(self, params):
         self.root = unquote(params["rootUri"][len("file://"):])
         self.known = None if self.options["looks"] else dict(self.files())
-        provided = {"definitionProvider": True, "referencesProvider": True, "hoverProvider": True, "documentSymbolProvider": True,
-                    "workspaceSymbolProvider": True, "renameProvider": True, "textDocumentSync": {"openClose": True, "change": 1, "save": {"includeText": True}}}
+        provided = {"definitionProvider": True, "referencesProvider": True, "hoverProvider": True,
+                    "documentSymbolProvider": True, "workspaceSymbolProvider": True, "renameProvider": True,
+                    "textDocumentSync": {"openClose": True, "change": 1, "save": {"includeText": True}}}
         if self.options["encoding"]:
             provided["positionEncoding"] = self.options["encoding"]
         if self.options["pull"]:
             provided["diagnosticProvider"] = {}
-        return {"capabilities": {name: value for name, value in provided.items() if name not in self.options["cannot"]}}
+        return {"capabilities": {name: value for name,
+                                 value in provided.items() if name not in self.options["cannot"]}}
 
     def initialized(self, params):
         if self.options["asks"]:
             for number, (method, asked) in enumerate((
                     ("workspace/configuration", {"items": [{"section": "a"}, {"section": "b"}]}),
-                    ("client/registerCapability", {"registrations": []}), ("window/workDoneProgress/create", {"token": 1}),
-                    ("window/showMessageRequest", {"type": 1, "message": "?"}), ("workspace/workspaceFolders", None),
-                    ("workspace/applyEdit", {"edit": {}}), ("workspace/codeLens/refresh", None))):
+                    ("client/registerCapability", {"registrations": []}),
+                    ("window/workDoneProgress/create", {"token": 1}),
+                    ("window/showMessageRequest", {"type": 1, "message": "?"}),
+                    ("workspace/workspaceFolders", None), ("workspace/applyEdit", {"edit": {}}),
+                    ("workspace/codeLens/refresh", None))):
                 self.send({"id": "s%d" % number, "method": method, "params": asked})
 
     def shutdown(self, params):
@@ -159,7 +166,8 @@ class Server:
 
     def textDocument_definition(self, params):
         name = self.name_at(params)
-        found = [{"targetUri": uri, "targetRange": self.range(line, 0, 0, text), "targetSelectionRange": self.range(line, start, end, text)}
+        found = [{"targetUri": uri, "targetRange": self.range(line, 0, 0, text),
+                  "targetSelectionRange": self.range(line, start, end, text)}
                  for uri, line, start, end, text in self.places(name) if text[:start].endswith("def ")]
         return found or None
 
@@ -175,11 +183,14 @@ class Server:
         text = self.texts[params["textDocument"]["uri"]]
         return [{"name": match.group(1), "kind": 12, "range": self.range(line, 0, len(row), row),
                  "selectionRange": self.range(line, match.start(1), match.end(1), row),
-                 "children": [{"name": word, "kind": 13, "selectionRange": self.range(line, 0, 0, row)} for word in row[match.end():].split()]}
-                for line, row in enumerate(lines_of(text)) for match in [re.match(r"def (\w+)", row)] if match]
+                 "children": [{"name": word, "kind": 13, "selectionRange": self.range(line, 0, 0, row)}
+                              for word in row[match.end():].split()]}
+                for line, row in enumerate(lines_of(text)) for match in [re.match(r"def (\w+)", row)]
+                if match]
 
     def workspace_symbol(self, params):
-        return [{"name": match.group(1), "kind": 12, "containerName": "toy", "location": {"uri": uri, "range": self.range(line, 4, 5, row)}}
+        return [{"name": match.group(1), "kind": 12, "containerName": "toy",
+                 "location": {"uri": uri, "range": self.range(line, 4, 5, row)}}
                 for uri, text in self.files() for line, row in enumerate(lines_of(text))
                 for match in [re.match(r"def (\w+)", row)] if match and params["query"] in match.group(1)]
 
@@ -200,12 +211,15 @@ class Server:
 
     def edit_versions(self, edits, name, new):
         return {"changes": {"file:///not/used": []}, "documentChanges": [
-            {"textDocument": {"uri": uri, "version": self.versions.get(uri)}, "edits": edits[uri][::-1]} for uri in edits]}
+            {"textDocument": {"uri": uri, "version": self.versions.get(uri)}, "edits": edits[uri][::-1]}
+            for uri in edits]}
 
     def edit_whole(self, edits, name, new):
         texts = dict(self.files())
-        return {"changes": {uri: [{"range": {"start": {"line": 0, "character": 0}, "end": {"line": len(lines_of(texts[uri])), "character": 0}},
-                                   "newText": re.sub(r"\b%s\b" % name, new, "\n".join(lines_of(texts[uri])))}] for uri in edits}}
+        return {"changes": {uri: [{"range": {"start": {"line": 0, "character": 0},
+                                             "end": {"line": len(lines_of(texts[uri])), "character": 0}},
+                                   "newText": re.sub(r"\b%s\b" % name, new, "\n".join(lines_of(texts[uri])))}]
+                            for uri in edits}}
 
     def edit_overlap(self, edits, name, new):
         return {"changes": {uri: edits[uri] + edits[uri][:1] for uri in edits}}
@@ -213,7 +227,8 @@ class Server:
     def edit_shifted(self, edits, name, new):
         for each in edits.values():
             for edit in each:
-                edit["range"]["start"]["line"] = edit["range"]["end"]["line"] = edit["range"]["end"]["line"] + 1
+                line = edit["range"]["end"]["line"] + 1
+                edit["range"]["start"]["line"] = edit["range"]["end"]["line"] = line
         return {"changes": edits}
 
     def edit_outside(self, edits, name, new):
@@ -226,7 +241,8 @@ class Server:
     def edit_move(self, edits, name, new):
         """Renames the file that bears the name, as servers do that have classes in files."""
         at = "file://" + quote(os.path.join(self.root, name + ".toy"))
-        return {"documentChanges": [{"textDocument": {"uri": uri, "version": None}, "edits": edits[uri]} for uri in edits] + [
+        return {"documentChanges": [{"textDocument": {"uri": uri, "version": None}, "edits": edits[uri]}
+                                    for uri in edits] + [
             {"kind": "rename", "oldUri": at, "newUri": at + ".new"}]}
 
     # Files
@@ -236,19 +252,22 @@ class Server:
         self.told(document["uri"], document["version"], document["text"])
         if self.options["indexing"] and not self.indexed:
             self.indexed = True
-            self.send({"method": "$/progress", "params": {"token": "i", "value": {"kind": "begin", "title": "indexing"}}})
+            self.send({"method": "$/progress", "params": {"token": "i",
+                                                          "value": {"kind": "begin", "title": "indexing"}}})
             threading.Timer(self.options["indexing"], lambda: self.send(
                 {"method": "$/progress", "params": {"token": "i", "value": {"kind": "end"}}})).start()
 
     def textDocument_didChange(self, params):
-        self.told(params["textDocument"]["uri"], params["textDocument"]["version"], params["contentChanges"][0]["text"])
+        self.told(params["textDocument"]["uri"], params["textDocument"]["version"],
+                  params["contentChanges"][0]["text"])
 
     def textDocument_didClose(self, params):
         uri = params["textDocument"]["uri"]
         del self.texts[uri], self.versions[uri]
         if self.options["clears"]:
             self.published.pop(uri, None)
-            self.send({"method": "textDocument/publishDiagnostics", "params": {"uri": uri, "diagnostics": []}})
+            self.send({"method": "textDocument/publishDiagnostics",
+                       "params": {"uri": uri, "diagnostics": []}})
 
     def workspace_didChangeWatchedFiles(self, params):
         for change in params["changes"] if self.known else ():
@@ -273,8 +292,9 @@ class Server:
     def problems(self, text):
         """`bad` is an error wherever a file of the root defines no name of that kind, `poor` a warning."""
         allowed = any(re.search(r"^def bad$", other, re.M) for _, other in self.files())
-        return [{"range": self.range(line, match.start(), match.end(), row), "severity": 1 if match.group() == "bad" else 2,
-                 "message": match.group() + "\nword", "code": 7}
+        return [{"range": self.range(line, match.start(), match.end(), row),
+                 "severity": 1 if match.group() == "bad" else 2, "message": match.group() + "\nword",
+                 "code": 7}
                 for line, row in enumerate(lines_of(text)) for match in WORD.finditer(row)
                 if match.group() == "poor" or (match.group() == "bad" and not allowed)]
 
@@ -307,7 +327,8 @@ class Server:
         return None
 
     def range(self, line, start, end, row):
-        return {which: {"line": line, "character": self.units(row, column)} for which, column in (("start", start), ("end", end))}
+        return {which: {"line": line, "character": self.units(row, column)} for which,
+                column in (("start", start), ("end", end))}
 
     def units(self, row, column):
         return column if self.options["encoding"] == "utf-32" else len(row[:column].encode("utf-16-le")) // 2

@@ -1,13 +1,21 @@
-"""An MCP server, well-behaved or hostile: `mcp_server.py [WORD...]`. The words say how it behaves, and are documented where used.
+"""An MCP server, well-behaved or hostile: `mcp_server.py [WORD...]`. The words say how it behaves:
 
-    stateless          knows only the way without a handshake          refuse       refuses every way
-    revision=DATE      answers the handshake with this                 silent       never answers
-    exit               ends in the handshake, with code 3              deaf         does not even read
-    noise              prints around every answer                      flood        a megabyte on stderr before every answer
-    batch              answers in arrays                               twice        every answer comes twice
-    pages=N            spreads its tools over N pages                  many         lists its tools a thousand times
-    stubborn           stays when its stdin ends                       circle       names its first page of tools again and again
-    farewell=FILE      writes there when its stdin ends                hold=FILE    waits for the file before it reads
+    stateless        knows only the way without a handshake
+    refuse           refuses every way
+    revision=DATE    answers the handshake with this
+    exit             ends in the handshake, with code 3
+    silent           never answers
+    deaf             does not even read
+    hold=FILE        waits for the file before it reads
+    noise            prints around every answer
+    flood            writes a megabyte on stderr before every answer
+    batch            answers in arrays
+    twice            sends every answer twice
+    pages=N          spreads its tools over N pages
+    circle           names its first page of tools again and again
+    many             lists its tools a thousand times
+    stubborn         stays when its stdin ends
+    farewell=FILE    writes there a second after its stdin has ended
 """
 
 from __future__ import annotations
@@ -37,7 +45,8 @@ def write(*messages):
         sys.stderr.write("0123456789abcde\n" * 65536)
     for message in messages * (2 if "twice" in WORDS else 1):
         line = json.dumps(dict(message, jsonrpc="2.0"))
-        out.write(("[%s,%s]\n" % (json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {}}), line)
+        out.write(("[%s,%s]\n" % (json.dumps({"jsonrpc": "2.0", "method": "notifications/message",
+                                              "params": {}}), line)
                    if "batch" in WORDS else line + "\n").encode())
     out.flush()
 
@@ -63,7 +72,8 @@ def initialize(params):
         raise Error(-32603, "no licence")
     if "stateless" in WORDS:
         raise Error(-32601, "Method not found")
-    return {"protocolVersion": VALUES.get("revision", params["protocolVersion"]), "capabilities": {"tools": {}}, "serverInfo": {}}
+    return {"protocolVersion": VALUES.get("revision", params["protocolVersion"]),
+            "capabilities": {"tools": {}}, "serverInfo": {}}
 
 
 def discover(params):
@@ -77,7 +87,8 @@ def tools(params):
     pages = int(VALUES.get("pages", 1))
     page = int(params.get("cursor", 0))
     listed = names[page * 3:page * 3 + 3] if pages > 1 else names
-    answer = {"tools": [{"name": name, "description": "Does " + name, "inputSchema": TEXT} for name in listed]}
+    answer = {"tools": [{"name": name, "description": "Does " + name, "inputSchema": TEXT}
+                        for name in listed]}
     if "many" in WORDS:
         answer["tools"] *= 1000
     if "circle" in WORDS:
@@ -90,12 +101,15 @@ def text(said, **more):
 
 
 def slow(params):
-    """Steps with progress: `steps` of them, `gap` seconds apart; then an answer, or none where `answer` is false."""
+    """Steps with progress: `steps` of them, `gap` seconds apart; then an answer, or none where `answer` is
+    false.
+    """
     arguments = params["arguments"]
     for step in range(arguments["steps"]):
         time.sleep(arguments["gap"])
         write({"method": "notifications/progress", "params": {
-            "progressToken": params["_meta"]["progressToken"], "progress": step + 1, "total": arguments["steps"], "message": "at it"}})
+            "progressToken": params["_meta"]["progressToken"], "progress": step + 1,
+            "total": arguments["steps"], "message": "at it"}})
     return text("done") if arguments.get("answer", True) else None
 
 
@@ -150,7 +164,8 @@ CALLS = {
     "answer": lambda params: params["arguments"],  # the result is what was sent
     "pid": lambda params: text(str(os.getpid())),
     "never": lambda params: None,
-    "slow": slow, "ask": ask, "long line": long_line, "die": die, "leave a child": leave_a_child, "stop reading": stop_reading, "change": change,
+    "slow": slow, "ask": ask, "long line": long_line, "die": die, "leave a child": leave_a_child,
+    "stop reading": stop_reading, "change": change,
 }
 
 
