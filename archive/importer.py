@@ -13,9 +13,9 @@ import threading
 class Rooms:
     """A finder for sys.meta_path, and the loader of what it finds.
 
-    `archive` is the path of mm.pyz, which mm tells editors to start; `start` is the first part, {room: (whether it is a
-    package, its code)}, with the index {room: part} of the others. `part(name)` reads one of these.
-    `get_data(path)` reads a file of the archive. Code that has run is not kept.
+    `archive` is the path of mm.pyz, which mm tells editors to start; `start` is the first part, {room:
+    (whether it is a package, its code)}, with the index {room: part} of the others. `part(name)` reads one of
+    these. `get_data(path)` reads a file of the archive. Code that has run is not kept.
     """
 
     def __init__(self, archive, start, part, get_data):

@@ -1,9 +1,10 @@
 """The suite in three processes, because most of a test is waiting for programs that it started.
 
-`python3 -m unittest` finds the tests (tests/__init__.py) and gets them back from beside() as reports. Behind them three
-processes (`python3 -m tests.beside`) take one module after the other, the one with the most tests first, and say of each test
-how it ended. A report waits until its test has ended, and fails or is skipped as the test did, under the same name. A single
-module, as in `python3 -m unittest tests.test_docs`, runs without all this.
+`python3 -m unittest` finds the tests (tests/__init__.py) and gets them back from beside() as reports. Behind
+them three processes (`python3 -m tests.beside`) take one module after the other, the one with the most tests
+first, and say of each test how it ended. A report waits until its test has ended, and fails or is skipped as
+the test did, under the same name. A single module, as in `python3 -m unittest tests.test_docs`, runs without
+all this.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def _work_off(waiting, outcomes: _Outcomes) -> None:
                 process.stdin.flush()
                 _listen(process, outcomes)
                 for each in ids:
-                    outcomes.add(each, FAILED, "its process never told how it ended")
+                    outcomes.add(each, FAILED, "its process ended before it")
 
 
 def _listen(process, outcomes: _Outcomes) -> None:
@@ -119,7 +120,9 @@ def _listen(process, outcomes: _Outcomes) -> None:
 
 
 class _Telling(unittest.TestResult):
-    """Tells each test's outcome when the test has stopped; a failed fixture fails the tests that it was for."""
+    """Tells each test's outcome when the test has stopped; a failed fixture fails the tests that it was
+    for.
+    """
 
     def __init__(self, out):
         super().__init__()
@@ -127,7 +130,7 @@ class _Telling(unittest.TestResult):
 
     def stopTest(self, test) -> None:
         super().stopTest(test)
-        # A subtest is named like its test, with what tells it apart after a blank.
+        # A subtest is named like its test, with its parameters after a blank.
         problems = [text for failed, text in self.failures + self.errors
                     if (failed.id() + " ").startswith(test.id() + " ")]
         skipped = [reason for each, reason in self.skipped if each is test]
@@ -140,7 +143,9 @@ class _Telling(unittest.TestResult):
 
 
 def main() -> None:
-    """One of the processes: a list of test ids on each line of stdin. Its stdout is kept from what the tests print."""
+    """One of the processes: a list of test ids on each line of stdin. Its stdout is kept from what the tests
+    print.
+    """
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     lines = os.fdopen(os.dup(0), encoding="utf-8")

@@ -1,9 +1,12 @@
-"""What the tests share: the built zipapp, a clean environment, an ACP client over pipes, and a look at processes.
+"""What the tests share: the built zipapp, a clean environment, an ACP client over pipes, and a look at
+processes.
 
-Everything here runs mm as its users do, as a program of its own, started from the zipapp with this Python and `-I -S`.
+Everything here runs mm as its users do, as a program of its own, started from the zipapp with this Python and
+`-I -S`.
 
-A Client has two threads besides the test's own: one reads the agent's stdout, keeps every message in the order of arrival and
-answers the agent's requests, the other keeps its stderr. The test waits for what they have gathered, always with a deadline.
+A Client has two threads besides the test's own: one reads the agent's stdout, keeps every message in the
+order of arrival and answers the agent's requests, the other keeps its stderr. The test waits for what they
+have gathered, always with a deadline.
 """
 
 from __future__ import annotations
@@ -58,14 +61,17 @@ def pyz() -> str:
 
 def build(target: str, project: str = PROJECT, pythons: str = sys.executable) -> None:
     """Runs zipapp.sh with `pythons`, paths joined by colons; "" lets it find them."""
-    done = subprocess.run(["sh", os.path.join(project, "zipapp.sh"), target], env=environment(MM_PYTHONS=pythons),
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(["sh", os.path.join(project, "zipapp.sh"), target],
+                          env=environment(MM_PYTHONS=pythons), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:
         raise AssertionError("zipapp.sh failed: " + done.stdout.decode("utf-8", "replace"))
 
 
 def environment(**more) -> dict:
-    """The variables for a program under test: a PATH, an empty home, UTF-8, and `more`; None takes one away."""
+    """The variables for a program under test: a PATH, an empty home, UTF-8, and `more`; None takes one
+    away.
+    """
     variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": scratch_folder(), "LANG": "C.UTF-8",
                  "TMPDIR": tempfile.gettempdir(), "PYTHONDONTWRITEBYTECODE": "1"}
     variables.update(more)
@@ -81,7 +87,8 @@ def run(*arguments, stdin=b"", cwd=None, env=None, timeout=DEADLINE) -> subproce
     """Runs mm to its end; stdout and stderr as text in the result."""
     done = subprocess.run(mm(*arguments), input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           cwd=cwd or scratch_folder(), env=env or environment(), timeout=timeout)
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode("utf-8"),
+                                       done.stderr.decode("utf-8"))
 
 
 class RemoteError(Exception):
@@ -94,12 +101,14 @@ class RemoteError(Exception):
 
 def allow(params: dict) -> dict:
     """A permission answer: the first option that allows."""
-    return choose(next(option["optionId"] for option in params["options"] if option["kind"].startswith("allow")))
+    return choose(next(option["optionId"] for option in params["options"]
+                       if option["kind"].startswith("allow")))
 
 
 def reject(params: dict) -> dict:
     """A permission answer: the first option that rejects."""
-    return choose(next(option["optionId"] for option in params["options"] if option["kind"].startswith("reject")))
+    return choose(next(option["optionId"] for option in params["options"]
+                       if option["kind"].startswith("reject")))
 
 
 def choose(option: str) -> dict:
@@ -110,9 +119,9 @@ def choose(option: str) -> dict:
 class Client:
     """Starts a real `mm -acp` and speaks ACP with it; a context manager that leaves no process behind.
 
-    `permission(params)` returns the result for a session/request_permission, or None to leave it unanswered; it runs on the
-    reading thread. Any other request of the agent is answered with "method not found", as clients do.
-    `messages` holds all that the agent sent, in order; `stderr` its log so far.
+    `permission(params)` returns the result for a session/request_permission, or None to leave it unanswered;
+    it runs on the reading thread. Any other request of the agent is answered with "method not found", as
+    clients do. `messages` holds all that the agent sent, in order; `stderr` its log so far.
     """
 
     def __init__(self, *arguments, cwd=None, env=None, permission=allow, command=None):
@@ -124,9 +133,11 @@ class Client:
         self._open_streams = 2
         self._last_id = 0
         self.cwd = cwd or scratch_folder()
-        self.process = subprocess.Popen(command or mm("-acp", *arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, cwd=self.cwd, env=env or environment(), bufsize=0)
-        self._threads = [threading.Thread(target=target, daemon=True) for target in (self._read_stdout, self._read_stderr)]
+        self.process = subprocess.Popen(command or mm("-acp", *arguments), stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.cwd,
+                                        env=env or environment(), bufsize=0)
+        self._threads = [threading.Thread(target=target, daemon=True)
+                         for target in (self._read_stdout, self._read_stderr)]
         for thread in self._threads:
             thread.start()
 
@@ -157,7 +168,8 @@ class Client:
     # Waiting
 
     def wait_for(self, happened, timeout: float = DEADLINE, what: str = "what was expected"):
-        """Returns what `happened()` returns once that is true: asked again after each message and each piece of stderr.
+        """Returns what `happened()` returns once that is true: asked again after each message and each piece
+        of stderr.
 
         Fails after `timeout` seconds, or when the agent has ended and nothing more can come.
         """
@@ -172,12 +184,13 @@ class Client:
 
     def message(self, fits, timeout: float = DEADLINE, what: str = "a message") -> dict:
         """The first message for which `fits(message)` is true, waiting for it if need be."""
-        return self.wait_for(lambda: next((message for message in self.messages if fits(message)), None), timeout, what)
+        return self.wait_for(lambda: next((message for message in self.messages if fits(message)), None),
+                             timeout, what)
 
     def answer(self, request_id, timeout: float = DEADLINE) -> dict:
         """The whole response to a request, result or error."""
-        return self.message(lambda message: "method" not in message and message.get("id") == request_id, timeout,
-                            "the answer to %s" % request_id)
+        return self.message(lambda message: "method" not in message and message.get("id") == request_id,
+                            timeout, "the answer to %s" % request_id)
 
     def finish(self, request_id, timeout: float = DEADLINE):
         answer = self.answer(request_id, timeout)
@@ -188,8 +201,10 @@ class Client:
     def update(self, kind: str, timeout: float = DEADLINE, **fields) -> dict:
         """The first session/update of this kind with these fields, waiting for it if need be."""
         def fits(message):
-            update = message.get("params", {}).get("update", {}) if message.get("method") == "session/update" else {}
-            return update.get("sessionUpdate") == kind and all(update.get(name) == value for name, value in fields.items())
+            update = message.get("params", {}).get("update",
+                                                   {}) if message.get("method") == "session/update" else {}
+            return update.get("sessionUpdate") == kind and all(update.get(name) == value for name,
+                                                               value in fields.items())
         return self.message(fits, timeout, "%s %s" % (kind, fields))["params"]["update"]
 
     # What has come so far
@@ -197,7 +212,8 @@ class Client:
     def updates(self, kind: str = None, session: str = None) -> list:
         """The session/updates so far, all or those of one kind or session."""
         with self._news:
-            params = [message["params"] for message in self.messages if message.get("method") == "session/update"]
+            params = [message["params"] for message in self.messages
+                      if message.get("method") == "session/update"]
         return [each["update"] for each in params
                 if kind in (None, each["update"]["sessionUpdate"]) and session in (None, each["sessionId"])]
 
@@ -208,7 +224,8 @@ class Client:
     def requests(self, method: str) -> list:
         """The agent's own requests of this method so far."""
         with self._news:
-            return [message for message in self.messages if message.get("method") == method and "id" in message]
+            return [message for message in self.messages if message.get("method") == method
+                    and "id" in message]
 
     @property
     def stderr(self) -> str:
@@ -225,7 +242,8 @@ class Client:
         return self.request("session/new", {"cwd": cwd or self.cwd, "mcpServers": []})["sessionId"]
 
     def start_prompt(self, session: str, text: str) -> int:
-        return self.start("session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": text}]})
+        return self.start("session/prompt", {"sessionId": session,
+                                             "prompt": [{"type": "text", "text": text}]})
 
     def prompt(self, session: str, text: str, timeout: float = DEADLINE) -> dict:
         return self.finish(self.start_prompt(session, text), timeout)
@@ -367,7 +385,8 @@ Process = namedtuple("Process", "pid parent group")
 def processes() -> list:
     """A Process for each that runs here, those left out that have ended and were not waited for."""
     if not os.path.exists("/proc/self/stat"):
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,stat=,ppid=,pgid="], stdout=subprocess.PIPE, check=True).stdout
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,stat=,ppid=,pgid="], stdout=subprocess.PIPE,
+                                check=True).stdout
         rows = [line.split() for line in listed.decode().splitlines()]
     else:
         rows = []
@@ -378,4 +397,5 @@ def processes() -> list:
                     rows.append([pid] + file.read().decode("utf-8", "replace").rpartition(")")[2].split()[:3])
             except OSError:
                 pass  # ended since the listing
-    return [Process(int(pid), int(parent), int(group)) for pid, state, parent, group in rows if state[0] not in "ZX"]
+    return [Process(int(pid), int(parent), int(group)) for pid, state, parent,
+            group in rows if state[0] not in "ZX"]

@@ -46,7 +46,8 @@ class Documentation(unittest.TestCase):
     def test_the_table_of_options_is_the_parsers(self):
         rows = []
         for option in cli.OPTIONS:
-            names = ", ".join("`%s`" % (name + (" " + option.argument if option.argument else "")) for name in option.names)
+            names = ", ".join("`%s`" % (name + (" " + option.argument if option.argument else ""))
+                              for name in option.names)
             rows.append("| %s | %s |" % (names, option.help))
         self.assert_holds(read("docs/command-line.md"), "\n".join(rows))
 
@@ -56,9 +57,11 @@ class Documentation(unittest.TestCase):
         folder = support.scratch_folder()
         with open(os.path.join(folder, "a.toy"), "w"):
             pass
-        reaching = settings.replace(agents={"other": Agent(("sh",), {}, None, None)}, lsp={"toy": LanguageServer(("sh",), (".toy",))})
+        reaching = settings.replace(agents={"other": Agent(("sh",), {}, None, None)},
+                                    lsp={"toy": LanguageServer(("sh",), (".toy",))})
         for tool in registry.built_in(settings, skills) + registry.reaching(reaching, folder):
-            parameters = ", ".join("`%s`%s" % (each.name, "" if each.required else "?") for each in tool.parameters)
+            parameters = ", ".join("`%s`%s" % (each.name, "" if each.required else "?")
+                                   for each in tool.parameters)
             row = "| `%s` | %s | `%s` | %s |" % (tool.name, parameters, tool.kind, tool.description)
             with self.subTest(tool.name):
                 self.assert_holds(read("docs/tools.md"), row)
@@ -88,8 +91,9 @@ class Documentation(unittest.TestCase):
 class WhatIsPure(unittest.TestCase):
     """docs/architecture.md calls rooms pure that do no input or output, wait for nothing and know no time."""
 
-    IMPURE = {"os", "io", "sys", "time", "datetime", "random", "secrets", "tempfile", "shutil", "glob", "pathlib", "signal",
-              "socket", "select", "ssl", "threading", "queue", "subprocess", "http", "urllib.request"}
+    IMPURE = {"os", "io", "sys", "time", "datetime", "random", "secrets", "tempfile", "shutil", "glob",
+              "pathlib", "signal", "socket", "select", "ssl", "threading", "queue", "subprocess", "http",
+              "urllib.request"}
 
     def test_a_pure_room_imports_nothing_impure(self):
         rooms = pure_rooms()
@@ -97,8 +101,10 @@ class WhatIsPure(unittest.TestCase):
         for path in rooms:
             with self.subTest(path):
                 tree = ast.parse(read(path))
-                imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-                imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+                imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import)
+                            for alias in node.names}
+                imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+                             and node.module}
                 self.assertEqual(imported & self.IMPURE, set())
 
 
@@ -109,7 +115,8 @@ def pure_rooms() -> list:
         floor = (re.findall(r"^  (\w+)/", line) or [floor if line.startswith("   ") else ""])[0]
         for names, what in re.findall(r"((?:\w+\.py(?:, )?)+)(.*?)(?=\s\w+\.py|$)", line):
             if re.search(r"\bpure\b", what):
-                found += [path for path, _, _ in rooms().values() if os.path.basename(path) in names.split(", ")
+                found += [path for path, _, _ in rooms().values()
+                          if os.path.basename(path) in names.split(", ")
                           and path.startswith(os.path.join("mm", floor))]
     return found
 

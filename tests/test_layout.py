@@ -14,8 +14,10 @@ import zipfile
 from tests import support
 from tests.fakes.model_server import ModelServer
 
-# Floors by folder, and ground-floor and top rooms by name. A room imports from its own floor and from those below.
-FLOORS = {"config": 0, "wire": 1, "model": 1, "peers": 2, "transcripts": 2, "conversation": 3, "skills": 3, "tools": 4, "engine": 5, "fronts": 6}
+# Floors by folder, and ground-floor and top rooms by name. A room imports from its own floor and from those
+# below.
+FLOORS = {"config": 0, "wire": 1, "model": 1, "peers": 2, "transcripts": 2, "conversation": 3, "skills": 3,
+          "tools": 4, "engine": 5, "fronts": 6}
 GROUND, TOP = 0, 7
 TOP_ROOMS = {"mm.cli", "mm.__main__"}
 
@@ -23,18 +25,20 @@ TOP_ROOMS = {"mm.cli", "mm.__main__"}
 LONG_FILE, LONGEST_FILE = 400, 450
 LONG_FUNCTION, LONGEST_FUNCTION = 40, 60
 
-# What may be imported before `initialize` is answered, from the standard library and from the house. Nothing else: each
-# module costs every start its milliseconds and every idle mm its memory.
+# What may be imported before `initialize` is answered, from the standard library and from the house. Nothing
+# else: each module costs every start its milliseconds and every idle mm its memory.
 START_MODULES = ("__future__", "sys", "os", "json", "threading", "time", "re", "collections")
 START_ROOMS = {
-    "mm", "mm.cli", "mm.config", "mm.config.config", "mm.config.keys", "mm.config.places", "mm.log", "mm.cancel", "mm.errors", "mm.json_text",
-    "mm.wire", "mm.wire.framing", "mm.wire.messages", "mm.wire.peer", "mm.wire.streams",
-    "mm.fronts", "mm.fronts.acp", "mm.fronts.acp.server",
+    "mm", "mm.cli", "mm.config", "mm.config.config", "mm.config.keys", "mm.config.places", "mm.log",
+    "mm.cancel", "mm.errors", "mm.json_text", "mm.wire", "mm.wire.framing", "mm.wire.messages",
+    "mm.wire.peer", "mm.wire.streams", "mm.fronts", "mm.fronts.acp", "mm.fronts.acp.server",
 }
 
 
 def rooms() -> dict:
-    """Every module of the package by its dotted name: (path inside the project, its source, whether it is a package)."""
+    """Every module of the package by its dotted name: (path inside the project, its source, whether it is a
+    package).
+    """
     found = {}
     for folder, folders, names in os.walk(os.path.join(support.PROJECT, "mm")):
         folders[:] = sorted(set(folders) - {"__pycache__"})
@@ -49,7 +53,9 @@ def rooms() -> dict:
 
 
 def imports(name: str, source: str, is_package: bool) -> set:
-    """The dotted names that a module imports anywhere, inside its functions too; `from a import b` gives a and a.b."""
+    """The dotted names that a module imports anywhere, inside its functions too; `from a import b` gives a
+    and a.b.
+    """
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -93,16 +99,19 @@ class TheFloors(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.rooms = rooms()
-        cls.imported = {name: imports(name, source, package) for name, (_, source, package) in cls.rooms.items()}
+        cls.imported = {name: imports(name, source, package) for name,
+                        (_, source, package) in cls.rooms.items()}
         cls.uses = {name: {used for used in found if used in cls.rooms and used not in ("mm", name)}
                     for name, found in cls.imported.items()}
 
     def test_every_folder_is_a_floor(self):
-        folders = {name.split(".")[1] for name, (_, _, package) in self.rooms.items() if package and name != "mm"}
+        folders = {name.split(".")[1] for name, (_, _, package) in self.rooms.items() if package
+                   and name != "mm"}
         self.assertLessEqual(folders, set(FLOORS))
 
     def test_no_room_imports_from_a_floor_above(self):
-        climbing = ["%s -> %s" % (name, used) for name in self.uses for used in self.uses[name] if floor(used) > floor(name)]
+        climbing = ["%s -> %s" % (name, used) for name in self.uses for used in self.uses[name]
+                    if floor(used) > floor(name)]
         self.assertEqual(climbing, [])
 
     def test_there_is_no_circle(self):
@@ -128,7 +137,8 @@ class TheFloors(unittest.TestCase):
 
     def test_nothing_reads_what_the_zipapp_leaves_out(self):
         left_out = ("__doc__", "getdoc")
-        self.assertEqual([(path, node.lineno) for path, source, _ in self.rooms.values() for node in ast.walk(ast.parse(source))
+        self.assertEqual([(path, node.lineno) for path, source,
+                          _ in self.rooms.values() for node in ast.walk(ast.parse(source))
                           if getattr(node, "attr", getattr(node, "id", None)) in left_out], [])
 
 
@@ -139,7 +149,8 @@ class TheSizes(unittest.TestCase):
             sizes = [(path, source.count("\n"), LONG_FILE, LONGEST_FILE)]
             sizes += [("%s:%d %s" % (path, node.lineno, node.name), node.end_lineno - node.lineno + 1,
                        LONG_FUNCTION, LONGEST_FUNCTION)
-                      for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+                      for node in ast.walk(ast.parse(source))
+                      if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
             long += ["%s: %d lines" % (what, lines) for what, lines, limit, _ in sizes if lines > limit]
             too_long += ["%s: %d lines" % (what, lines) for what, lines, _, limit in sizes if lines > limit]
         if long:
@@ -152,8 +163,9 @@ class AnImport(unittest.TestCase):
         program = "import importlib, sys, threading\nfor name in sys.argv[1:]:\n    importlib.import_module(name)\n" \
                   "sys.exit(threading.active_count() - 1)"
         names = sorted(set(rooms()) - {"mm.__main__"})
-        done = subprocess.run([sys.executable, "-B", "-c", program] + names, cwd=support.PROJECT, env=support.environment(),
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run([sys.executable, "-B", "-c", program] + names, cwd=support.PROJECT,
+                              env=support.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
         self.assertEqual((done.stdout.decode(), done.returncode), ("", 0))
 
 
@@ -162,13 +174,16 @@ class TheStart(unittest.TestCase):
         loaded = loaded_before('"agentInfo"', "initialize")
         own = {name for name in loaded if name.split(".")[0] == "mm"}
         self.assertEqual(own - START_ROOMS, set(), "rooms that the start imports beyond the list")
-        self.assertEqual(START_ROOMS & set(rooms()) - own, set(), "rooms on the list that the start does not import")
-        self.assertEqual(loaded - own - loaded_by_a_bare_zipapp(), set(), "modules beyond %s" % (START_MODULES,))
+        self.assertEqual(START_ROOMS & set(rooms()) - own, set(), "rooms on the list that the start does not "
+                                                                  "import")
+        self.assertEqual(loaded - own - loaded_by_a_bare_zipapp(), set(),
+                         "modules beyond %s" % (START_MODULES,))
 
     def test_leaves_what_only_a_prompt_needs_to_the_first_prompt(self):
         # These double the memory of a session that waits for its first prompt.
         loaded = loaded_before("available_commands_update", "initialize", "session/new")
-        late = {"http.client", "urllib.request", "ssl", "subprocess", "mm.model.http", "mm.engine.turn", "mm.tools.bash"}
+        late = {"http.client", "urllib.request", "ssl", "subprocess", "mm.model.http", "mm.engine.turn",
+                "mm.tools.bash"}
         self.assertEqual(loaded & late, set())
 
     def test_gets_ready_for_a_first_prompt(self):
@@ -186,12 +201,17 @@ class TheStart(unittest.TestCase):
     def test_leaves_what_only_some_turns_need_to_them(self):
         # Most of it runs from its source: a millisecond for each 20 lines.
         with ModelServer([{"text": "ok"}]) as server:
-            done = subprocess.run([sys.executable, "-I", "-S", "-X", "importtime", support.pyz(), "-p", "x"], stdin=subprocess.DEVNULL,
-                                  env=support.environment(MM_URL=server.url, MM_MODEL="m"), capture_output=True, check=True)
-        late = {"mm.engine.compact", "mm.engine.hook_program", "mm.conversation.compaction", "mm.conversation.store", "mm.model.failures",
-                "mm.model.fixes", "mm.model.text_calls.formats", "mm.model.text_calls.scanner", "mm.tools.files", "mm.tools.document", "mm.tools.matching",
-                "mm.tools.bash", "mm.tools.edit_file", "mm.tools.plan", "mm.tools.ask_user", "mm.tools.fetch_content", "mm.tools.lsp",
-                "mm.tools.read_file", "mm.tools.read_skill", "mm.tools.write_file", "mm.tools.mcp", "mm.peers.mcp", "mm.peers.program", "platform", "difflib", "html.parser"}
+            done = subprocess.run([sys.executable, "-I", "-S", "-X", "importtime", support.pyz(), "-p", "x"],
+                                  stdin=subprocess.DEVNULL,
+                                  env=support.environment(MM_URL=server.url, MM_MODEL="m"),
+                                  capture_output=True, check=True)
+        late = {"mm.engine.compact", "mm.engine.hook_program", "mm.conversation.compaction",
+                "mm.conversation.store", "mm.model.failures", "mm.model.fixes", "mm.model.text_calls.formats",
+                "mm.model.text_calls.scanner", "mm.tools.files", "mm.tools.document", "mm.tools.matching",
+                "mm.tools.bash", "mm.tools.edit_file", "mm.tools.plan", "mm.tools.ask_user",
+                "mm.tools.fetch_content", "mm.tools.lsp", "mm.tools.read_file", "mm.tools.read_skill",
+                "mm.tools.write_file", "mm.tools.mcp", "mm.peers.mcp", "mm.peers.program", "platform",
+                "difflib", "html.parser"}
         loaded = set(IMPORTED.findall(done.stderr.decode()))
         self.assertIn("mm.model.chat", loaded)
         self.assertEqual(loaded & late, set())
@@ -212,7 +232,8 @@ def loaded_by_a_bare_zipapp() -> set:
 
 
 def loaded_before(mark: str, *methods) -> set:
-    """The modules that `mm -acp` has loaded when it writes the first line with this mark, after requests of these methods.
+    """The modules that `mm -acp` has loaded when it writes the first line with this mark, after requests of
+    these methods.
 
     Imports are reported on stderr; with both streams in one pipe they stand before that line or behind it.
     """

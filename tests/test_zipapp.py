@@ -44,18 +44,22 @@ def write(path: str, content: bytes) -> None:
 
 
 def build(*arguments, project=support.PROJECT, cwd=None, **variables) -> subprocess.CompletedProcess:
-    """Runs `sh zipapp.sh` for this Python unless the variables say otherwise; its two outputs as one text in stdout."""
+    """Runs `sh zipapp.sh` for this Python unless the variables say otherwise; its two outputs as one text in
+    stdout.
+    """
     variables = {"MM_PYTHONS": sys.executable, **variables}
-    done = subprocess.run(["/bin/sh", os.path.join(project, "zipapp.sh"), *arguments], cwd=cwd or support.scratch_folder(),
-                          env=support.environment(**variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
+    done = subprocess.run(["/bin/sh", os.path.join(project, "zipapp.sh"), *arguments],
+                          cwd=cwd or support.scratch_folder(), env=support.environment(**variables),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), None)
 
 
 def others() -> list:
     """The interpreters of other versions that zipapp.sh finds here."""
-    found = build("--pythons", MM_PYTHONS="", PYENV_ROOT=os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"))
-    return [path for path in found.stdout.split() if os.path.realpath(path) != os.path.realpath(sys.executable)]
+    found = build("--pythons", MM_PYTHONS="", PYENV_ROOT=os.environ.get("PYENV_ROOT")
+                  or os.path.expanduser("~/.pyenv"))
+    return [path for path in found.stdout.split()
+            if os.path.realpath(path) != os.path.realpath(sys.executable)]
 
 
 def digest(path: str) -> str:
@@ -76,7 +80,8 @@ class Building(unittest.TestCase):
         os.mkdir(here)
         done = build("my mm.pyz", project=project, cwd=here)
         self.assertEqual((done.returncode, done.stdout), (0, ""))
-        shown = subprocess.run([os.path.join(here, "my mm.pyz"), "--version"], env=support.environment(), stdout=subprocess.PIPE)
+        shown = subprocess.run([os.path.join(here, "my mm.pyz"), "--version"], env=support.environment(),
+                               stdout=subprocess.PIPE)
         self.assertEqual(shown.stdout.decode(), "v%s\n" % mm.__version__)
 
     def test_the_same_sources_give_the_same_bytes(self):
@@ -90,15 +95,17 @@ class Building(unittest.TestCase):
         for folder, _, names in os.walk(elsewhere):
             for name in names:
                 os.utime(os.path.join(folder, name), (1, 1))
-        ours = {"PYENV_ROOT": os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"), "MM_PYTHONS": pythons}
+        ours = {"PYENV_ROOT": os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"),
+                "MM_PYTHONS": pythons}
         self.assertEqual(build(first, project=here, **ours).stdout, "")
-        self.assertEqual(build(second, project=elsewhere, PYTHONHASHSEED="7", PYTHONOPTIMIZE="2", TZ="Asia/Tokyo", mm="turn",
-                               **ours).stdout, "")
+        self.assertEqual(build(second, project=elsewhere, PYTHONHASHSEED="7", PYTHONOPTIMIZE="2",
+                               TZ="Asia/Tokyo", mm="turn", **ours).stdout, "")
         self.assertEqual(digest(first), digest(second))
 
     def test_takes_what_belongs_to_the_package_and_no_litter(self):
         project = copy_of_the_project("project")
-        for name in ("skills/bundled/x/SKILL.md", "__pycache__/cli.cpython-39.pyc", ".cli.py.swp", "cli.py~", "cli.py.orig"):
+        for name in ("skills/bundled/x/SKILL.md", "__pycache__/cli.cpython-39.pyc", ".cli.py.swp", "cli.py~",
+                     "cli.py.orig"):
             write(os.path.join(project, "mm", name), b"text")
         target = os.path.join(project, "mm.pyz")
         self.assertEqual(build(target, project=project).stdout, "")
@@ -106,7 +113,8 @@ class Building(unittest.TestCase):
             names = archive.namelist()
         with zipfile.ZipFile(support.pyz()) as archive:
             usual = {name for name in archive.namelist() if name.startswith("src/")}
-        self.assertEqual({name for name in names if name.startswith("src/")}, usual | {"src/mm/skills/bundled/x/SKILL.md"})
+        self.assertEqual({name for name in names if name.startswith("src/")},
+                         usual | {"src/mm/skills/bundled/x/SKILL.md"})
         self.assertEqual({name for name in names if not name.startswith("src/")},
                          {"__main__.py", "LICENSE", *(OURS + part for part in PARTS)})
 
@@ -133,7 +141,8 @@ class Building(unittest.TestCase):
             (["--output", "x"], "zipapp.sh: there is no option --output; usage: sh zipapp.sh [OUTPUT]\n"),
             (["a", "b"], "zipapp.sh: more than one OUTPUT; usage: sh zipapp.sh [OUTPUT]\n"),
             ([folder], "zipapp.sh: %s is a folder\n" % folder),
-            ([os.path.join(folder, "no/mm.pyz")], "zipapp.sh: there is no folder %s\n" % os.path.join(folder, "no")),
+            ([os.path.join(folder, "no/mm.pyz")], "zipapp.sh: there is no folder %s\n"
+             % os.path.join(folder, "no")),
         ):
             with self.subTest(arguments=arguments):
                 done = build(*arguments)
@@ -163,7 +172,8 @@ class ThePythonThatBuilds(unittest.TestCase):
     def test_is_refused_in_one_line_when_too_old(self):
         for version in ("2 7", "3 8"):
             self.assertEqual(self.refusal(python3="echo " + version),
-                             "zipapp.sh: python3 is Python %s: install Python 3.9 or later\n" % version.replace(" ", "."))
+                             "zipapp.sh: python3 is Python %s: install Python 3.9 or later\n"
+                             % version.replace(" ", "."))
 
     def test_is_refused_in_one_line_when_it_does_not_run(self):
         self.assertEqual(self.refusal(python3="echo no such version >&2; exit 127"),
@@ -178,7 +188,8 @@ class ThePythonThatBuilds(unittest.TestCase):
         self.assertEqual(pythons(target), {OURS})
 
     def test_named_ones_must_run(self):
-        self.assertEqual(build(MM_PYTHONS=sys.executable + ":/no/python3").stdout, "zipapp.sh: /no/python3 does not run\n")
+        self.assertEqual(build(MM_PYTHONS=sys.executable + ":/no/python3").stdout,
+                         "zipapp.sh: /no/python3 does not run\n")
 
 
 def pythons(path: str) -> set:
@@ -220,13 +231,15 @@ class TheArchive(unittest.TestCase):
 
     def test_stays_small(self):
         # The limit is for five Pythons.
-        self.assertLessEqual(os.path.getsize(support.pyz()), SIZE_LIMIT * max(1, len(pythons(support.pyz())) / 5))
+        self.assertLessEqual(os.path.getsize(support.pyz()),
+                             SIZE_LIMIT * max(1, len(pythons(support.pyz())) / 5))
 
     def test_has_the_byte_code_of_the_start_in_one_piece(self):
         self.assertEqual(set(self.parts()["start"]), START_ROOMS | {"importer", "index"})
 
     def test_has_the_byte_code_of_a_first_prompt(self):
-        with ModelServer([{"call": {"name": "bash", "arguments": {"command": "true"}}}, {"text": "ok"}]) as server:
+        with ModelServer([{"call": {"name": "bash", "arguments": {"command": "true"}}},
+                          {"text": "ok"}]) as server:
             command = [sys.executable, "-I", "-S", "-X", "importtime", support.pyz(), "-acp"]
             env = support.environment(MM_URL=server.url, MM_MODEL="m")
             with support.Client(command=command, env=env) as client:
@@ -263,8 +276,8 @@ def script():
         self.assertEqual(build(target, project=project).stdout, "")
         for archive in (target, without_byte_code(target)):
             # By a relative path, which means something else once the process has moved.
-            done = subprocess.run([sys.executable, "mm.pyz"], cwd=os.path.dirname(archive), env=support.environment(),
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            done = subprocess.run([sys.executable, "mm.pyz"], cwd=os.path.dirname(archive),
+                                  env=support.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.assertEqual(done.stdout, b"a skill\n", done.stderr.decode())
             self.assertRegex(done.stderr.decode(), r'mm/cli\.py", line 6, in script')
 
@@ -273,8 +286,9 @@ def script():
         # first prompt.
         here = support.scratch_folder()
         shutil.copy(support.pyz(), os.path.join(here, "mm.pyz"))
-        done = subprocess.run([sys.executable, "mm.pyz", "--cwd", "/", "--demo", "-p", "hello"], cwd=here, env=support.environment(),
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        done = subprocess.run([sys.executable, "mm.pyz", "--cwd", "/", "--demo", "-p", "hello"], cwd=here,
+                              env=support.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         self.assertTrue(done.stdout.strip())
 
@@ -288,8 +302,9 @@ class ThePythonThatIsTooOld(unittest.TestCase):
             version = python.split("/")[-3].rpartition(".")[0]
             for start in ([support.pyz()], ["-m", "mm"], [os.path.join(support.PROJECT, "mm")]):
                 with self.subTest(version=version, start=start):
-                    done = subprocess.run([python, *start, "-acp"], env=support.environment(), stdin=subprocess.DEVNULL,
-                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=support.PROJECT)
+                    done = subprocess.run([python, *start, "-acp"], env=support.environment(),
+                                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                          stderr=subprocess.STDOUT, cwd=support.PROJECT)
                     line = "mm: Python 3.9 or later is needed, this is %s\n" % version
                     self.assertEqual((done.stdout.decode(), done.returncode), (line, 2))
 
@@ -313,7 +328,8 @@ class TheImporter(unittest.TestCase):
         return self.more
 
     def test_names_the_source_of_each_room(self):
-        for name, origin, package in (("mm", "/src/mm/__init__.py", True), ("mm.first", "/src/mm/first.py", False),
+        for name, origin, package in (("mm", "/src/mm/__init__.py", True),
+                                      ("mm.first", "/src/mm/first.py", False),
                                       ("mm.floor", "/src/mm/floor/__init__.py", True),
                                       ("mm.floor.third", "/src/mm/floor/third.py", False)):
             spec = self.rooms.find_spec(name)

@@ -2,7 +2,7 @@
 player.
 
 The agent is a real process with an empty home, a folder of its own to work in and, as its model server, the
-transcript's `=` lines behind real HTTP. A `>` line is sent when all that stands above it has happened.
+transcript's `=` lines behind real HTTP. A `>` line is sent when everything above it has happened.
 
 Threads: the main one compares and has the only say; one each reads the agent's stdout and stderr, one writes
 its stdin, and the server's own threads answer the model requests. All they do with the main one is to put
@@ -77,7 +77,7 @@ def play(lines, command, cwd: str | None = None):
 
 
 def report(path: str, parting: Parting) -> str:
-    """The text that tells a user where an agent parted from the transcript."""
+    """The text that shows where an agent parted from the transcript."""
     line = parting.line
     told = ["{}: differs{}".format("{}:{}".format(path, line.number) if line else path,
                                    " at " + parting.path if parting.path else ""),
@@ -179,7 +179,7 @@ class _Play:
                 stream.write(data)
                 stream.flush()
         except OSError:
-            pass  # the agent is gone: the end of its stdout tells
+            pass  # the agent is gone: the end of its stdout says so
         finally:
             try:
                 stream.close()
@@ -280,8 +280,7 @@ class _Play:
                 or kind == "usage_update" and self._usage_ignored)
 
     def _difference(self, line, value, subset: bool = False):
-        """What the line says of the value; where there is no difference, the ids met for the first time are
-        kept."""
+        """The difference between a line and a value; without one, the ids met for the first time are kept."""
         names = dict(self._names)
         difference = transcript.compare(line.value, value, names, subset)
         if difference is None:

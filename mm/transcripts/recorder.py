@@ -1,7 +1,7 @@
 """Writes the transcript of a live session: `mm --record FILE -acp`. docs/transcripts.md is the reference of
 the format.
 
-It is told the lines of the protocol (trace), of stderr (stderr) and of the model server (request, data,
+It gets the lines of the protocol (trace), of stderr (stderr) and of the model server (request, data,
 status), from whatever thread they pass through; one lock keeps them in the order in which they came. Each
 line is written at once, so that a process that is killed leaves what happened until then. Two things are held
 back for a moment: pieces of a streamed text that may be the beginning of a path or a secret (secrecy.Pieces),
@@ -74,7 +74,7 @@ class Recorder:
 
     `folder` is where mm was started; `config` its mm.config.Config, whose settings a replay repeats;
     `environ` says which values are secret. Raises UserError when the file cannot be written, or holds
-    something that is no recording.
+    something that is not a recording.
     """
 
     def __init__(self, path: str, folder: str, config=None, environ=os.environ):
@@ -106,7 +106,7 @@ class Recorder:
         if settings:
             self._line("#", "config: " + written(self._redaction.sent(settings)))
 
-    # ---------------------------------------------------------------- what is told
+    # ---------------------------------------------------------------- what happens
 
     @_safely
     def trace(self, direction: str, line: bytes) -> None:
@@ -244,7 +244,7 @@ class Recorder:
     def _release(self) -> None:
         """Before anything but pieces of a stream is written: what was held back.
 
-        A cancel in the middle of a stream is written behind the chunks that were on their way when it came,
+        A cancel in the middle of a stream is written after the chunks that were on their way when it came,
         and the stream ends there with a hang: in a replay the cancel is sent after exactly these chunks.
         """
         self._model_pieces.flush()
@@ -305,7 +305,7 @@ class Recorder:
     # ---------------------------------------------------------------- the file
 
     def _plain(self, text: str) -> str:
-        """Text that is no JSON and that a replay sends."""
+        """Text that is not JSON and that a replay sends."""
         return unmark(self._redaction.sent(text))
 
     def _line(self, sign: str, text: str) -> None:
@@ -365,7 +365,7 @@ def _settings(config) -> dict:
 
 
 def _event(line):
-    """The object in a line of the stream, None where there is none."""
+    """The object in a line of the stream, None if there is none."""
     try:
         event = json.loads(line[5:]) if line.startswith("data:") else None
     except (ValueError, RecursionError):

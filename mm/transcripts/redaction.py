@@ -1,8 +1,7 @@
 """What a recorded transcript must not hold: values that change from run to run, and secrets (mm.secrecy).
-Pure.
 
 Volatile values become placeholders (placeholders.mark), so that a replay passes; secrets become MASKED where
-the line is sent in a replay, and `<any>` where it is compared.
+a replay sends the line, and `<any>` where it compares it.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from mm.model.loopback import DONE, EVENT_STREAM, Reply, error_reply, sse
 def reply(lines, names: dict, model: str, stop: threading.Event) -> Reply:
     """The answer that the "=" lines of one request describe; placeholders are filled from `names`.
 
-    Blocks, until `stop` is set, where there is no line or the first one is a `hang`: the client then waits
+    Blocks, until `stop` is set, if there is no line or the first one is a `hang`: the client then waits
     for the headers.
     """
     if not lines:
@@ -41,7 +41,7 @@ class _Step:
 
 
 def _wait(step: _Step, stop: threading.Event) -> bool:
-    """Does what a step that is nothing but a wait asks for; False where it is something else."""
+    """Does what a step that is nothing but a wait asks for; False if it is something else."""
     if step.value.get("hang") is True and len(step.value) == 1:
         stop.wait()
     elif list(step.value) == ["pause"]:
@@ -102,7 +102,7 @@ def _chunk(model: str, delta: dict, finish=None) -> bytes:
 
 
 def _call(index: int, call: dict):
-    """The deltas of one tool call: the first with its name, further ones where the arguments come in a list
+    """The deltas of one tool call: the first with its name, further ones if the arguments come in a list
     of pieces."""
     arguments = call.get("arguments", {})
     if isinstance(arguments, dict):

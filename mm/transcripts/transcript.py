@@ -173,7 +173,7 @@ def _value(number: int, sign: str, rest: str):
 
 
 def _script(number: int, rest: str):
-    """The object of an "=" line, or None where it is a line of the stream as it is."""
+    """The object of an "=" line, or None for a line of the stream as it is."""
     if not rest.startswith("{"):
         if STREAM_LINE.match(rest):
             return None
@@ -338,7 +338,7 @@ def _is_number(value) -> bool:
 
 def _difference(path, expected, actual) -> Difference:
     if isinstance(expected, str) and isinstance(actual, str) and max(len(expected), len(actual)) > SHOWN:
-        # Of two long texts, the place where they part.
+        # Of two long texts, the place of the first difference.
         same = next((i for i, pair in enumerate(zip(expected, actual)) if pair[0] != pair[1]),
                     min(len(expected), len(actual)))
         start = max(same - SHOWN // 4, 0)

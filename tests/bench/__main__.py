@@ -1,4 +1,5 @@
-"""Measures mm beside the two floors, which are the least that Python itself allows, and prints each row with its limit.
+"""Measures mm beside the two floors, which are the least that Python itself allows, and prints each row with
+its limit.
 
     python3 -m tests.bench [--rounds N] [--only NAME] [--python PATH]
 """
@@ -17,12 +18,16 @@ from tests.bench.measures import MEASURES, Bench
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python3 -m tests.bench", description="Measures mm beside the two floors.")
+    parser = argparse.ArgumentParser(prog="python3 -m tests.bench", description="Measures mm beside the two "
+                                                                                "floors.")
     parser.add_argument("--rounds", type=int, default=10, help="the medians are over so many rounds (10)")
-    parser.add_argument("--only", choices=MEASURES, action="append", help="measure this alone; may be given more than once")
-    parser.add_argument("--python", default=sys.executable, help="the interpreter that runs the agents (this one)")
+    parser.add_argument("--only", choices=MEASURES, action="append", help="measure this alone; may be given "
+                                                                          "more than once")
+    parser.add_argument("--python", default=sys.executable, help="the interpreter that runs the agents (this "
+                                                                 "one)")
     options = parser.parse_args()
-    python = subprocess.run([options.python, "-c", "import sys; print(sys.executable, sys.version.split()[0], sep='\\n')"],
+    python = subprocess.run([options.python, "-c", "import sys; print(sys.executable, "
+                                                   "sys.version.split()[0], sep='\\n')"],
                             stdout=subprocess.PIPE, check=True).stdout.decode().split("\n")
     with tempfile.TemporaryDirectory(prefix="mm-bench-") as folder, ModelServer() as server:
         bench = Bench(python[0], build(folder, python[0]), options.rounds, server, folder)
@@ -43,8 +48,10 @@ def build(folder: str, python: str) -> str:
     if os.environ.get("MM_PYZ"):
         return os.path.abspath(os.environ["MM_PYZ"])
     target = os.path.join(folder, "mm.pyz")
-    found = subprocess.run(["sh", os.path.join(support.PROJECT, "zipapp.sh"), "--pythons"], stdout=subprocess.PIPE, check=True)
-    # The one that is measured comes first: it must be among them, also where another patch of its version is newer.
+    found = subprocess.run(["sh", os.path.join(support.PROJECT, "zipapp.sh"), "--pythons"],
+                           stdout=subprocess.PIPE, check=True)
+    # The one that is measured comes first: it must be among them, also where another patch of its version is
+    # newer.
     support.build(target, pythons=":".join([python] + found.stdout.decode().split("\n")[:-1]))
     return target
 
@@ -55,9 +62,10 @@ def show(row):
     ok = (row.mm if row.absolute else ratio) <= row.limit
     digits = 2 if row.unit in ("ms", "MB", "us") else 0
     return ok, "%-30s %10s %10s %-5s  %7s %10s  %-4s  %s" % (
-        row.name, "-" if row.floor is None else "%.*f" % (digits, row.floor), "%.*f" % (digits, row.mm), row.unit,
-        "-" if ratio is None else "%.2f x" % ratio, "%d %s" % (row.limit, row.unit) if row.absolute else "%.1f x" % row.limit,
-        "ok" if ok else "OVER", row.note)
+        row.name, "-" if row.floor is None else "%.*f" % (digits, row.floor), "%.*f" % (digits, row.mm),
+        row.unit, "-" if ratio is None else "%.2f x" % ratio,
+        "%d %s" % (row.limit, row.unit) if row.absolute else "%.1f x" % row.limit, "ok" if ok else "OVER",
+        row.note)
 
 
 if __name__ == "__main__":

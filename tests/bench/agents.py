@@ -1,4 +1,6 @@
-"""The benchmark's two ends: an agent's process, driven with little time of our own, and the model server's process."""
+"""The benchmark's two ends: an agent's process, driven with little time of our own, and the model server's
+process.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,16 @@ DEADLINE = 60  # seconds without a byte
 
 
 class Agent:
-    """A running agent. Lines are kept as they came with the time they came at, and parsed after the clock has stopped."""
+    """A running agent. Lines are kept as they came with the time they came at, and parsed after the clock has
+    stopped.
+    """
 
     def __init__(self, argv: list, env: dict, cwd: str):
         self._rest = b""
         self._last_id = 0
         self._log = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, cwd=cwd, env=env,
-                                        bufsize=0)
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
+                                        cwd=cwd, env=env, bufsize=0)
 
     def __enter__(self) -> Agent:
         return self
@@ -118,8 +122,8 @@ class ModelServer:
     """model_server.py as a process; what it reports is read by a thread, so that it never waits for us."""
 
     def __init__(self):
-        self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "model_server.py")], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "model_server.py")],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._address = "127.0.0.1", json.loads(self.process.stdout.readline())["port"]
         self.url = "http://%s:%d/v1" % self._address
         self._reports = queue.Queue()

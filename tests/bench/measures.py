@@ -1,6 +1,7 @@
 """What is measured, one function a row or a few, and the limits.
 
-In every round each agent is measured once, in turn, by the same code; what is shown is the median over the rounds.
+In every round each agent is measured once, in turn, by the same code; what is shown is the median over the
+rounds.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from tests import support
 from tests.bench import talk
 from tests.bench.agents import HERE, Agent
 
-# One line of the table. `floor` is None where the floor cannot do it; `limit` is a factor over the floor or, where `absolute`,
-# a value in the row's own unit; `note` is a string.
+# One line of the table. `floor` is None where the floor cannot do it; `limit` is a factor over the floor or,
+# where `absolute`, a value in the row's own unit; `note` is a string.
 Row = namedtuple("Row", "name floor mm unit limit absolute note")
 Row.__new__.__defaults__ = (False, "")
 
@@ -36,7 +37,9 @@ WORD = re.compile(r"w(\d{6}) ")
 
 
 class Bench:
-    """What all measures share: the interpreter, the built mm.pyz, the model server, a home and a working folder."""
+    """What all measures share: the interpreter, the built mm.pyz, the model server, a home and a working
+    folder.
+    """
 
     def __init__(self, python: str, pyz: str, rounds: int, server, folder: str):
         self.rounds, self.server, self.pyz = rounds, server, pyz
@@ -56,7 +59,9 @@ class Bench:
         return agent
 
     def in_turn(self, names: tuple, measure, warm: bool = True) -> dict:
-        """{name: [measure(name), one a round]}; the order alternates, and the first round is for the caches."""
+        """{name: [measure(name), one a round]}; the order alternates, and the first round is for the
+        caches.
+        """
         found = {name: [] for name in names}
         for number in range(self.rounds + warm):
             for name in names if number % 2 else reversed(names):
@@ -74,7 +79,8 @@ def start(bench: Bench):
 
     found = bench.in_turn(("echo", "relay", "mm"), measure)
     yield Row("start -> initialize", median(found["echo"]), median(found["mm"]), "ms", START, False,
-              "least %.1f / %.1f; relay %.1f" % (min(found["echo"]), min(found["mm"]), median(found["relay"])))
+              "least %.1f / %.1f; relay %.1f" % (min(found["echo"]), min(found["mm"]),
+                                                 median(found["relay"])))
 
 
 def chat(bench: Bench):
@@ -88,7 +94,8 @@ def chat(bench: Bench):
             return (time.perf_counter_ns() - before) / MILLISECOND
 
     found = bench.in_turn(("mm",), measure)["mm"]
-    yield Row("start -> the chat's prompt", None, median(found), "ms", CHAT_LIMIT, True, "least %.1f" % min(found))
+    yield Row("start -> the chat's prompt", None, median(found), "ms", CHAT_LIMIT, True,
+              "least %.1f" % min(found))
 
 
 def memory(bench: Bench):
@@ -104,12 +111,15 @@ def memory(bench: Bench):
 
 
 def resident(pid: int) -> float:
-    """The process's own memory in MB: its proportional set size where the system knows one, else its resident set size."""
+    """The process's own memory in MB: its proportional set size where the system knows one, else its resident
+    set size.
+    """
     try:
         with open("/proc/%d/smaps_rollup" % pid) as file:
             kilobytes = next(line.split()[1] for line in file if line.startswith("Pss:"))
     except OSError:
-        kilobytes = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], stdout=subprocess.PIPE, check=True).stdout
+        kilobytes = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], stdout=subprocess.PIPE,
+                                   check=True).stdout
     return int(kilobytes) / 1024
 
 
@@ -145,11 +155,12 @@ def first(bench: Bench):
             return (agent.until(b'"agent_message_chunk"')[-1][0] - before) / MILLISECOND
 
     later = bench.in_turn(("relay", "mm"), lambda name: measure(name, 1))
-    yield Row("first chunk, 1 s after session/new", median(later["relay"]), median(later["mm"]), "ms", TWICE, False,
-              "least %.1f / %.1f" % (min(later["relay"]), min(later["mm"])))
+    yield Row("first chunk, 1 s after session/new", median(later["relay"]), median(later["mm"]), "ms", TWICE,
+              False, "least %.1f / %.1f" % (min(later["relay"]), min(later["mm"])))
     once = bench.in_turn(("relay", "mm"), lambda name: measure(name, 0))
     floor, mm = median(once["relay"]), median(once["mm"])
-    yield Row("first chunk at once, over the relay", None, mm - floor, "ms", FIRST_LIMIT, True, "%.1f / %.1f" % (floor, mm))
+    yield Row("first chunk at once, over the relay", None, mm - floor, "ms", FIRST_LIMIT, True,
+              "%.1f / %.1f" % (floor, mm))
 
 
 def chunk_arrivals(lines: list) -> dict:
@@ -174,7 +185,8 @@ def flat(bench: Bench):
             lines = agent.finish()
             if len(chunk_arrivals(lines)) != count:
                 raise RuntimeError("%s passed on %d of %d chunks" % (name, len(chunk_arrivals(lines)), count))
-            return (lines[-1][0] - before) / MILLISECOND, sum(b'"agent_message_chunk"' in line for _, line in lines)
+            return (lines[-1][0] - before) / MILLISECOND, sum(b'"agent_message_chunk"' in line for _,
+                                                              line in lines)
 
         found = bench.in_turn(("relay", "mm"), measure)
     walls = {name: median(wall for wall, _ in rounds) for name, rounds in found.items()}
@@ -191,11 +203,14 @@ def peak(bench: Bench):
             return most_resident(agent.process.pid)
 
     found = bench.in_turn(("relay", "mm"), measure, warm=False)
-    yield Row("peak memory over 20000 chunks", median(found["relay"]), median(found["mm"]), "MB", TWICE, False, "RSS")
+    yield Row("peak memory over 20000 chunks", median(found["relay"]), median(found["mm"]), "MB", TWICE,
+              False, "RSS")
 
 
 def most_resident(pid: int) -> float:
-    """The largest resident set size of the process so far, in MB; the present one where the system keeps no other."""
+    """The largest resident set size of the process so far, in MB; the present one where the system keeps no
+    other.
+    """
     try:
         with open("/proc/%d/status" % pid) as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:")) / 1024
@@ -232,11 +247,12 @@ def cancel(bench: Bench):
 
     with bench.ready("relay") as relay, bench.ready("mm") as mm:
         agents = {"relay": relay, "mm": mm}
-        for what, act, names in (("before the first byte", silent, ("relay", "mm")), ("in a stream", streaming, ("relay", "mm")),
+        for what, act, names in (("before the first byte", silent, ("relay", "mm")),
+                                 ("in a stream", streaming, ("relay", "mm")),
                                  ("in a command", running, ("mm",))):
             found = bench.in_turn(names, lambda name: act(agents[name], agents[name].new_session(bench.cwd)))
-            yield Row("cancel " + what, median(found["relay"]) if "relay" in found else None, median(found["mm"]), "ms",
-                      CANCEL_LIMIT, True, "most %.1f" % max(found["mm"]))
+            yield Row("cancel " + what, median(found["relay"]) if "relay" in found else None,
+                      median(found["mm"]), "ms", CANCEL_LIMIT, True, "most %.1f" % max(found["mm"]))
 
 
 def tool(bench: Bench):
@@ -261,7 +277,8 @@ def tool(bench: Bench):
 def size(bench: Bench):
     with zipfile.ZipFile(bench.pyz) as archive:
         pythons = [name.split(".")[0] for name in archive.namelist() if name.endswith(".start")]
-    yield Row("mm.pyz", None, os.path.getsize(bench.pyz), "bytes", SIZE_LIMIT, True, "sources and " + " ".join(pythons))
+    yield Row("mm.pyz", None, os.path.getsize(bench.pyz), "bytes", SIZE_LIMIT, True,
+              "sources and " + " ".join(pythons))
 
 
 def request(bench: Bench):
@@ -274,7 +291,8 @@ def request(bench: Bench):
             first = next(size for method, size in bench.server.requests() if method == "POST")
     finally:
         os.rmdir(folder)
-    yield Row("first request", None, first, "bytes", REQUEST_LIMIT, True, "in a folder of %d characters" % len(folder))
+    yield Row("first request", None, first, "bytes", REQUEST_LIMIT, True,
+              "in a folder of %d characters" % len(folder))
 
 
 def skills(bench: Bench):
@@ -285,7 +303,8 @@ def skills(bench: Bench):
         folder = os.path.join(home, ".config", "mm", "skills", "skill-%d" % number)
         os.makedirs(folder)
         with open(os.path.join(folder, "SKILL.md"), "w") as file:
-            file.write("---\nname: skill-%d\ndescription: Does the thing number %d\n---\nDo it.\n" % (number, number))
+            file.write("---\nname: skill-%d\ndescription: Does the thing number %d\n---\nDo it.\n"
+                       % (number, number))
 
     def measure(name):
         before = time.perf_counter_ns()
@@ -324,7 +343,8 @@ def servers(bench: Bench):
             if name == "mm":
                 running.prompt(session, "bench: stream 1 0")  # which starts them
                 running.finish()
-                support.wait_until(lambda: len(support.children(running.process.pid)) == 4)  # the guardian too
+                # the guardian too
+                support.wait_until(lambda: len(support.children(running.process.pid)) == 4)
             time.sleep(1)
             return resident(running.process.pid)
 
@@ -332,7 +352,8 @@ def servers(bench: Bench):
     yield Row("start with 3 MCP servers", median(found["echo"]), median(found["mm"]), "ms", TWICE, False,
               "least %.1f / %.1f" % (min(found["echo"]), min(found["mm"])))
     found = bench.in_turn(("echo", "mm"), idle, warm=False)
-    yield Row("idle memory with 3 of them", median(found["echo"]), median(found["mm"]), "MB", MEMORY_WITH_SERVERS)
+    yield Row("idle memory with 3 of them", median(found["echo"]), median(found["mm"]), "MB",
+              MEMORY_WITH_SERVERS)
 
 
 def load(bench: Bench):
@@ -349,25 +370,29 @@ def load(bench: Bench):
     yield Row("session/load, %d messages" % talk.MESSAGES, None, median(found), "ms", LOAD_LIMIT, True,
               "%d calls; most %.0f" % (talk.CALLS, max(found)))
     saves = [measured_inside(bench, "talk.py", "save", bench.cwd)[0] for _ in range(bench.rounds)]
-    yield Row("saving it, besides fsync", None, median(saves), "ms", SAVE_LIMIT, True, "most %.1f" % max(saves))
+    yield Row("saving it, besides fsync", None, median(saves), "ms", SAVE_LIMIT, True,
+              "most %.1f" % max(saves))
 
 
 def step(bench: Bench):
     """CPU between a tool's end and the next request, in a long and in a short conversation."""
-    short, long = ([measured_inside(bench, "talk.py", "step", str(count))[0] for _ in range(bench.rounds)] for count in (20, talk.MESSAGES))
-    yield Row("more CPU a step at %d messages" % talk.MESSAGES, None, median(long) - median(short), "ms", STEP_LIMIT, True,
-              "%.2f / %.2f at 20" % (median(long), median(short)))
+    short, long = ([measured_inside(bench, "talk.py", "step", str(count))[0] for _ in range(bench.rounds)]
+                   for count in (20, talk.MESSAGES))
+    yield Row("more CPU a step at %d messages" % talk.MESSAGES, None, median(long) - median(short), "ms",
+              STEP_LIMIT, True, "%.2f / %.2f at 20" % (median(long), median(short)))
 
 
 def reading(bench: Bench):
     """What it costs to read an answer, without the connection."""
-    parsed, argument, held = ([measured_inside(bench, "reading.py", what) for _ in range(max(1, bench.rounds // 3))]
+    parsed, argument, held = ([measured_inside(bench, "reading.py", what)
+                               for _ in range(max(1, bench.rounds // 3))]
                               for what in ("chunk", "argument", "held"))
-    yield Row("parsing, CPU a chunk", median(floor for floor, _ in parsed), median(mm for _, mm in parsed), "us", PARSE_LIMIT, False,
-              "over json.loads; 230 bytes")
-    yield Row("argument of 200 KB over 100 KB", median(once for once, _ in argument), median(twice for _, twice in argument), "ms",
-              LINEAR_LIMIT, False, "in deltas of 4 bytes")
-    yield Row("hold-back of plain text", None, max(most for most, in held), "", HELD_LIMIT, True, "characters")
+    yield Row("parsing, CPU a chunk", median(floor for floor, _ in parsed), median(mm for _, mm in parsed),
+              "us", PARSE_LIMIT, False, "over json.loads; 230 bytes")
+    yield Row("argument of 200 KB over 100 KB", median(once for once, _ in argument),
+              median(twice for _, twice in argument), "ms", LINEAR_LIMIT, False, "in deltas of 4 bytes")
+    yield Row("hold-back of plain text", None, max(most for most, in held), "", HELD_LIMIT, True,
+              "characters")
 
 
 def measured_inside(bench: Bench, script: str, *arguments) -> list:
@@ -377,6 +402,7 @@ def measured_inside(bench: Bench, script: str, *arguments) -> list:
     return [float(number) for number in printed.split()]
 
 
-MEASURES = {"start": start, "chat": chat, "memory": memory, "first": first, "chunk": chunk, "flat": flat, "peak": peak,
-            "cancel": cancel, "tool": tool, "size": size,
-            "request": request, "skills": skills, "servers": servers, "load": load, "step": step, "reading": reading}
+MEASURES = {"start": start, "chat": chat, "memory": memory, "first": first, "chunk": chunk, "flat": flat,
+            "peak": peak, "cancel": cancel, "tool": tool, "size": size,
+            "request": request, "skills": skills, "servers": servers, "load": load, "step": step,
+            "reading": reading}

@@ -1,16 +1,18 @@
 """The benchmark's model server: a program of its own, raw sockets, one thread a connection.
 
-It does what the last user message tells it, in the words below, and behaves as llama.cpp does: it streams server-sent events,
-chunked for HTTP/1.1 and up to the end of the connection for HTTP/1.0, and GET /props tells its context window. What it sees
-goes to stdout as JSON lines:
+It does what the last user message says, in the words below, and behaves as llama.cpp does: it streams
+server-sent events, chunked for HTTP/1.1 and up to the end of the connection for HTTP/1.0, and GET /props
+tells its context window. What it sees goes to stdout as JSON lines:
 
     {"port": N}                          once, when it listens
     {"request": "POST", "bytes": N}      a request has come; `bytes` is the size of its body
     {"look": true}                       GET /look has come: all that was asked before it has been reported
-    {"stamps": [ns, …]}                  after a stream: when each chunk was handed to the kernel (time.perf_counter_ns,
+    {"stamps": [ns, …]}                  after a stream: when each chunk was handed to the kernel
+    (time.perf_counter_ns,
                                          which is one clock for all processes here)
 
-    bench: stream COUNT MILLISECONDS     that many chunks, numbered "w000000 ", "w000001 ", …, one by one and so far apart; with
+    bench: stream COUNT MILLISECONDS     that many chunks, numbered "w000000 ", "w000001 ", …, one by one and
+    so far apart; with
                                          0 as fast as it goes, which is many in one write
     bench: hang                          not a byte
     bench: run COMMAND                   a call of the tool bash; "done" once the result is there

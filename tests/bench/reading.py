@@ -1,8 +1,9 @@
 """Measures, in the interpreter that runs it, what it costs to read an answer; prints numbers on one line.
 
-    reading.py chunk      CPU in µs for json.loads of a chunk, and for all that mm does with it, of about 230 bytes
-    reading.py argument   CPU in ms for a tool argument of 100 KB in deltas of 4 bytes, and for one of 200 KB
-    reading.py held       characters that were not said in the read that brought them, of text that cannot begin a call
+    reading.py chunk      CPU in µs for json.loads of a chunk, and for all that mm does with it, of about 230
+    bytes reading.py argument   CPU in ms for a tool argument of 100 KB in deltas of 4 bytes, and for one of
+    200 KB reading.py held       characters that were not said in the read that brought them, of text that
+    cannot begin a call
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspa
 from mm.model import sse  # noqa: E402
 from mm.model.answer import Answer  # noqa: E402
 
-TOOLS = [{"type": "function", "function": {"name": "bash", "parameters": {"properties": {"command": {"type": "string"}}}}}]
+TOOLS = [{"type": "function", "function": {"name": "bash",
+                                           "parameters": {"properties": {"command": {"type": "string"}}}}}]
 CHUNKS, ROUNDS = 20_000, 7
 
 
@@ -54,7 +56,8 @@ def chunk() -> list:
 
 def argument() -> list:
     def work(length):
-        first = data(tool_calls=[{"index": 0, "id": "a", "function": {"name": "bash", "arguments": '{"command":"'}}])
+        first = data(tool_calls=[{"index": 0, "id": "a",
+                                  "function": {"name": "bash", "arguments": '{"command":"'}}])
         piece = data(tool_calls=[{"index": 0, "function": {"arguments": "abcd"}}])
         events = [b"data: " + each + b"\n\n" for each in [first] + [piece] * (length // 4)]
         return lambda: read(events)
@@ -64,8 +67,10 @@ def argument() -> list:
 
 def held() -> list:
     answer, most = Answer(TOOLS), 0
-    for text in ["The", " answer", " is:", " a", " <b", "> [1", "] {", "x}.", "\n\nSo", " `ls`", "\n#", " A\n- b", "\n```sh\nls", "\n```\nfor x", ", \"name\""] * 100:
-        said = sum(len(event.text) for event in answer.take({"choices": [{"index": 0, "delta": {"content": text}}]}))
+    for text in ["The", " answer", " is:", " a", " <b", "> [1", "] {", "x}.", "\n\nSo", " `ls`", "\n#",
+                 " A\n- b", "\n```sh\nls", "\n```\nfor x", ", \"name\""] * 100:
+        said = sum(len(event.text) for event in answer.take({"choices": [{"index": 0,
+                                                                          "delta": {"content": text}}]}))
         most = max(most, len(text) - said)
     return [most]
 

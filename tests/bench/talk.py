@@ -1,7 +1,9 @@
-"""What a long conversation costs; run as a program it measures one of these inside this interpreter and prints milliseconds.
+"""What a long conversation costs; run as a program it measures one of these inside this interpreter and
+prints milliseconds.
 
     python3 tests/bench/talk.py save FOLDER       one save of the session in FOLDER, besides fsync
-    python3 tests/bench/talk.py step COUNT        CPU from a tool's end to the next request, with COUNT messages before it
+    python3 tests/bench/talk.py step COUNT        CPU from a tool's end to the next request, with COUNT
+    messages before it
 """
 
 from __future__ import annotations
@@ -25,17 +27,21 @@ def conversation(count: int) -> list:
     messages = []
     while len(messages) < count:
         ref = "call_%d" % (len(messages) // 4 + 1)
-        messages.append(history.user_message("Question %d: what does this do? " % len(messages) + "word " * 60))
-        call = {"ref": ref, "name": "bash", "arguments": json.dumps({"command": "grep -rn name src | head -n 40"})}
+        messages.append(history.user_message("Question %d: what does this do? " % len(messages)
+                                             + "word " * 60))
+        call = {"ref": ref, "name": "bash", "arguments": json.dumps({"command": "grep -rn name src | head -n "
+                                                                                "40"})}
         messages.append(history.assistant_message("I look. " * 20, "Thinking. " * 20, [call]))
-        messages.append(history.tool_message(ref, "bash", "src/file.py:10: def name(self):\n" * 40, status="completed"))
+        messages.append(history.tool_message(ref, "bash", "src/file.py:10: def name(self):\n" * 40,
+                                             status="completed"))
         messages.append(history.assistant_message("It does this. " * 40))
     return messages[:count]
 
 
 def write_session(folder: str) -> None:
     """A session of MESSAGES with CALLS, in the sessions folder of `folder`."""
-    store.create(os.path.join(folder, ".mm", "sessions"), SESSION_ID, folder).save(conversation(MESSAGES), {}, "bench", "bench")
+    store.create(os.path.join(folder, ".mm", "sessions"), SESSION_ID, folder).save(conversation(MESSAGES), {},
+                                                                                   "bench", "bench")
 
 
 def save(folder: str) -> float:
@@ -58,7 +64,9 @@ def save(folder: str) -> float:
 
 
 def step(count: int) -> float:
-    """Milliseconds of CPU in the turn's thread between the end of a tool and the request that carries its result."""
+    """Milliseconds of CPU in the turn's thread between the end of a tool and the request that carries its
+    result.
+    """
     from mm.config import config
     from mm.cancel import Cancel
     from mm.engine.process import Process
@@ -85,13 +93,15 @@ def step(count: int) -> float:
     call = {"call": {"name": "bash", "arguments": {"command": "true"}}}
     folder = support.scratch_folder()
     with ModelServer([call], [call], [{"text": "done"}]) as server:
-        settings = config.load(folder, {"HOME": folder}, None, {"model.url": server.url, "model.name": "bench"})
+        settings = config.load(folder, {"HOME": folder}, None,
+                               {"model.url": server.url, "model.name": "bench"})
         watch = Watch()
         process = Process(settings.replace(model_context_window=10_000_000), tap=watch)
         session = process.new_session(folder)
         session.messages = conversation(count)
         run_turn(process, session, "go", watch, Cancel())
-    # request, tool's end, request, tool's end, request: the second step, when all that is made once has been made.
+    # request, tool's end, request, tool's end, request: the second step, when all that is made once has been
+    # made.
     return 1000 * (marks[4] - marks[3])
 
 

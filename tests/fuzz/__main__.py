@@ -1,4 +1,6 @@
-"""Breaks the input of a reader: `python3 -m tests.fuzz NAME COUNT [SEED]`; "all" is every reader. The first failure ends it."""
+"""Breaks the input of a reader: `python3 -m tests.fuzz NAME COUNT [SEED]`; "all" is every reader. The first
+failure ends it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ class Failed(AssertionError):
 
 
 def fuzz(name: str, count: int, seed: int = 1) -> float:
-    """Feeds the reader with `count` broken inputs; returns the most seconds of CPU that one has taken. Raises Failed."""
+    """Feeds the reader with `count` broken inputs; returns the most seconds of CPU that one has taken. Raises
+    Failed.
+    """
     chance = random.Random("%s %d" % (name, seed))
     reader = READERS[name](chance)
     slowest = 0.0
@@ -37,7 +41,8 @@ def fuzz(name: str, count: int, seed: int = 1) -> float:
             took = time.process_time() - before
             slowest = max(slowest, took)
             if took > SLOWEST:
-                raise Failed("%s, seed %d, input %d: took %.1f s\n%r" % (name, seed, number, took, data[:3000]))
+                raise Failed("%s, seed %d, input %d: took %.1f s\n%r"
+                             % (name, seed, number, took, data[:3000]))
     finally:
         reader.close()
         log.sink = sink
@@ -46,13 +51,14 @@ def fuzz(name: str, count: int, seed: int = 1) -> float:
 
 def main(name="", count="2000", seed="1") -> int:
     if name not in READERS and name != "all":
-        print("usage: python3 -m tests.fuzz NAME COUNT [SEED]; NAME is all or one of " + " ".join(READERS), file=sys.stderr)
+        print("usage: python3 -m tests.fuzz NAME COUNT [SEED]; NAME is all or one of " + " ".join(READERS),
+              file=sys.stderr)
         return 2
     for each in READERS if name == "all" else [name]:
         started = time.monotonic()
         slowest = fuzz(each, int(count), int(seed))
-        print("%s: %s inputs in %.0f s, the slowest took %.0f ms" % (each, count, time.monotonic() - started, slowest * 1e3),
-              flush=True)
+        print("%s: %s inputs in %.0f s, the slowest took %.0f ms"
+              % (each, count, time.monotonic() - started, slowest * 1e3), flush=True)
     return 0
 
 

@@ -1,7 +1,8 @@
 """An MCP server that answers with what a file holds: `mcp_program.py FILE`.
 
-The bytes of the file stand where the result of tools/call belongs, and of tools/list if they are about tools. A good answer
-to the same request follows, in case that the first one is unreadable. After each answer its tools have changed.
+The bytes of the file stand where the result of tools/call belongs, and of tools/list if they are about tools.
+A good answer to the same request follows, in case that the first one is unreadable. After each answer its
+tools have changed.
 """
 
 import json

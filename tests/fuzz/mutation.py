@@ -1,4 +1,6 @@
-"""Broken variants of samples: bytes, and JSON values in which something else stands. The same seed gives the same ones."""
+"""Broken variants of samples: bytes, and JSON values in which something else stands. The same seed gives the
+same ones.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +9,30 @@ import json
 
 # What is put into text: the ends and the escapes of every format that is read here.
 TOKENS = (
-    b"{", b"}", b"[", b"]", b'"', b"\\", b":", b",", b"\n", b"\r\n", b"\t", b" ", b"\x00", b"\xff", b"\xfe", b"\xef\xbb\xbf",
-    b"\\ud83d", b"\\u0000", b"\xe2\x80\xa8", b"\xf0\x9f", b"null", b"true", b"NaN", b"-Infinity", b"1e999", b"-0", b"9" * 400,
-    b"---\n", b"- ", b"-\t", b"# ", b"|\n", b">\n", b"  ", b"'", b"&#", b"&#99999999;", b"&amp", b"<", b">", b"<!--", b"-->",
-    b"<![CDATA[", b"</table>", b"<td>", b"<pre>", b"<script>", b"=", b"data: ", b"event: error\n", b"data: [DONE]\n\n",
-    b"Content-Length: 5\r\n\r\n", b"Content-Length: -1\r\n\r\n", b"<any>", b"<id>", b"<cwd>", b"\x1b[31m", b"[" * 300, b'{"a":' * 300,
+    b"{", b"}", b"[", b"]", b'"', b"\\", b":", b",", b"\n", b"\r\n", b"\t", b" ", b"\x00", b"\xff", b"\xfe",
+    b"\xef\xbb\xbf", b"\\ud83d", b"\\u0000", b"\xe2\x80\xa8", b"\xf0\x9f", b"null", b"true", b"NaN",
+    b"-Infinity", b"1e999", b"-0", b"9" * 400,
+    b"---\n", b"- ", b"-\t", b"# ", b"|\n", b">\n", b"  ", b"'", b"&#", b"&#99999999;", b"&amp", b"<", b">",
+    b"<!--", b"-->", b"<![CDATA[", b"</table>", b"<td>", b"<pre>", b"<script>", b"=", b"data: ",
+    b"event: error\n", b"data: [DONE]\n\n", b"Content-Length: 5\r\n\r\n", b"Content-Length: -1\r\n\r\n",
+    b"<any>", b"<id>", b"<cwd>", b"\x1b[31m", b"[" * 300, b'{"a":' * 300,
 )
 
 # What stands in the place of a value of JSON.
 VALUES = (
-    None, True, False, 0, -1, 1, 2 ** 31, 2 ** 63, 10 ** 300, -10 ** 30, 0.5, 1e308, float("nan"), float("inf"), "", "x", "\x00",
-    "\ud800", "\u202e", "1", "null", "file:///etc/passwd", "file://[", "http://[::1", "../..", "/", "a\nb", "\x1b]0;x\x07", "é" * 300,
-    [], {}, [[]], [None], [1, "a", {}], {"": ""}, {"a": {"b": {"c": []}}}, "x" * 70_000,
+    None, True, False, 0, -1, 1, 2 ** 31, 2 ** 63, 10 ** 300, -10 ** 30, 0.5, 1e308, float("nan"),
+    float("inf"), "", "x", "\x00", "\ud800", "\u202e", "1", "null", "file:///etc/passwd", "file://[",
+    "http://[::1", "../..", "/", "a\nb", "\x1b]0;x\x07", "é" * 300, [], {}, [[]], [None], [1, "a", {}],
+    {"": ""}, {"a": {"b": {"c": []}}}, "x" * 70_000,
 )
 LONGEST = 200_000  # bytes of an input: how long a reader may take is measured for each
 LEVELS = 60  # of the deepest value; text may be deeper
 
 
 def variant(random, samples) -> bytes:
-    """One broken input. `samples` are bytes, or JSON values in which a value may be replaced before the bytes are broken."""
+    """One broken input. `samples` are bytes, or JSON values in which a value may be replaced before the bytes
+    are broken.
+    """
     sample = random.choice(samples)
     if not isinstance(sample, bytes):
         for _ in range(random.choice((0, 1, 1, 2, 5))):
@@ -73,7 +80,7 @@ def with_another_value(random, document):
         parent[random.choice(("", "type", "__proto__", "\ud800", key + " "))] = parent.pop(key)
     elif way == 2:
         other, name = random.choice(places)
-        # A copy: of a value that holds itself there is no JSON.
+        # A copy: a value that holds itself cannot be written as JSON.
         parent[key] = copy.deepcopy(other[name])
     elif way == 3 and isinstance(parent, list):
         parent[key:key] = [copy.deepcopy(parent[key])] * random.choice((1, 3, 200))
@@ -97,7 +104,8 @@ def _places(document):
     waiting = [document]
     while waiting:
         value = waiting.pop()
-        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value,
+                                                                                             list) else ()
         for key, inner in items:
             yield value, key
             waiting.append(inner)

@@ -53,7 +53,9 @@ class Reader:
 
 
 class ClientLines(Reader):
-    """What an editor sends, to a real `mm -acp`: it answers the next good request, and has no internal error."""
+    """What an editor sends, to a real `mm -acp`: it answers the next good request, and has no internal
+    error.
+    """
 
     samples = samples.CLIENT_LINES
     TOGETHER = 50  # lines before the next good request
@@ -94,7 +96,8 @@ class ClientLines(Reader):
 class Messages(Reader):
     """JSON-RPC in both framings, cut anywhere."""
 
-    samples = samples.CLIENT_LINES + [framing.encode_header({"jsonrpc": "2.0", "id": 1, "result": {"a": [1]}})]
+    samples = samples.CLIENT_LINES + [framing.encode_header({"jsonrpc": "2.0", "id": 1,
+                                                             "result": {"a": [1]}})]
 
     def read(self, data):
         for framer in (framing.LineFramer(), framing.HeaderFramer()):
@@ -200,7 +203,8 @@ class Page(Reader):
         support.PROJECT, "tests", "data", "pages", "*.html")))] + samples.PAGES
 
     def read(self, data):
-        text = charset.decode(data, self.random.choice(("", "utf-8", "utf-16", "latin-1", "gbk", "nonsense")), True)
+        text = charset.decode(data, self.random.choice(("", "utf-8", "utf-16", "latin-1", "gbk", "nonsense")),
+                              True)
         page.read(text, "https://example.org/a/b?c", lambda: None).text.encode("utf-8")
 
 
@@ -215,7 +219,8 @@ class Transcript(Reader):
 
         for line in transcript.parse(data.decode("utf-8", "replace")):
             if line.sign in ("<", "<*", "~"):
-                transcript.compare(line.value, self.random.choice(samples.CLIENT_LINES), {"cwd": "/", "home": "/"})
+                transcript.compare(line.value, self.random.choice(samples.CLIENT_LINES),
+                                   {"cwd": "/", "home": "/"})
 
 
 class Mcp(Reader):
@@ -237,7 +242,8 @@ class Mcp(Reader):
         if self._pool is None:
             command = (sys.executable, "-I", "-S", os.path.join(HERE, "mcp_program.py"), self._feed)
             self._pool = McpPool(5)
-            self._servers = self._pool.join({"fuzz": McpServer(command, {}, None, None, 5)}, HERE, support.environment())
+            self._servers = self._pool.join({"fuzz": McpServer(command, {}, None, None, 5)}, HERE,
+                                            support.environment())
         self._servers.begin()
         self._servers.ready(Cancel(), 5)
         tools = mcp.tools(self._servers, (), 0)[0]
@@ -280,7 +286,8 @@ class Lsp(Reader):
         lsp_answers.hover(answer)
         lsp_answers.outline(answer)
         lsp_answers.found_symbols([answer], self._context.folder)
-        lsp_answers.diagnostics(answer if isinstance(answer, list) else [answer], "a.py", lambda position: (0, 0))
+        lsp_answers.diagnostics(answer if isinstance(answer, list) else [answer], "a.py",
+                                lambda position: (0, 0))
         changes = rename.plan(answer, LanguageServer("fuzz", (), "/", {}), self._context, "greet", "hail")
         rename.summary(changes)
         rename.listing(changes)
@@ -302,5 +309,6 @@ def context(folder: str) -> Context:
     return Context(folder, samples.SETTINGS, Cancel(), None, "call_1", 0, Seen())
 
 
-READERS = {"client": ClientLines, "messages": Messages, "sse": Stream, "mcp": Mcp, "lsp": Lsp, "sessions": SessionFile,
-           "config": Configuration, "skills": FrontMatter, "html": Page, "transcripts": Transcript}
+READERS = {"client": ClientLines, "messages": Messages, "sse": Stream, "mcp": Mcp, "lsp": Lsp,
+           "sessions": SessionFile, "config": Configuration, "skills": FrontMatter, "html": Page,
+           "transcripts": Transcript}

@@ -14,7 +14,8 @@ import unittest
 from mm.errors import UserError
 from mm.transcripts import player, transcript
 
-AGENT = [sys.executable, "-S", os.path.join(os.path.dirname(os.path.dirname(__file__)), "fakes", "tiny_agent.py")]
+AGENT = [sys.executable, "-S", os.path.join(os.path.dirname(os.path.dirname(__file__)), "fakes",
+                                            "tiny_agent.py")]
 
 OPENING = """\
 > {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"<cwd>"}}
@@ -42,45 +43,65 @@ class WhatPasses(unittest.TestCase):
     def test_the_same(self):
         for name, text in (
             ("a conversation", OPENING + prompt("say hello") + chunk("hello") + ANSWER),
-            ("a broken line", '> {oops\n< {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"<any>"}}\n'),
+            ("a broken line", '> {oops\n< '
+                              '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"<any>"}}\n'),
             ("lines in one write", '> {"id":1,"method":"a"}\n> {"id":2,"method":"b"}\n'
              '< {"jsonrpc":"2.0","id":1,"result":"<any>"}\n< {"jsonrpc":"2.0","id":2,"result":"<any>"}\n'),
-            ("any order where it says so", OPENING + prompt("two") + chunk("first", "<*") + chunk("second", "<*") + ANSWER),
-            ("the model's stream", OPENING + prompt("ask q") + '~ {"model":"scripted","messages":[{"content":"q"}]}\n'
+            ("any order where it says so", OPENING + prompt("two") + chunk("first", "<*")
+             + chunk("second", "<*") + ANSWER),
+            ("the model's stream", OPENING + prompt("ask q")
+             + '~ {"model":"scripted","messages":[{"content":"q"}]}\n'
              '= data: {"x":1}\n= data: [DONE]\n' + chunk(DATA_X) + chunk("data: [DONE]") + ANSWER),
-            ("the model's stream, drop", OPENING + prompt("ask q") + '~ {}\n= data: {"x":1}\n= {"drop":true}\n'
+            ("the model's stream, drop", OPENING + prompt("ask q") + '~ {}\n= data: {"x":1}\n= '
+                                                                     '{"drop":true}\n'
              + chunk(DATA_X) + ANSWER.replace("end_turn", "end_turn")),
-            ("the model's error", OPENING + prompt("ask q") + '~ {}\n= {"status":503,"body":"busy"}\n' + chunk("503 busy") + ANSWER),
+            ("the model's error", OPENING + prompt("ask q") + '~ {}\n= {"status":503,"body":"busy"}\n'
+             + chunk("503 busy") + ANSWER),
             ("a model that hangs", OPENING + prompt("ask q") + '~ {}\n= {"hang":true}\n'
              '> {"method":"session/cancel","params":{"sessionId":"<id>"}}\n' + chunk("cancel came")),
             ("a model that never answers", OPENING + prompt("ask q") + '~ {}\n'
              '> {"method":"session/cancel","params":{"sessionId":"<id>"}}\n' + chunk("cancel came")),
-            ("a model that hangs in the stream", OPENING + prompt("ask q") + '~ {}\n= data: {"x":1}\n= {"hang":true}\n' + chunk(DATA_X)
+            ("a model that hangs in the stream", OPENING + prompt("ask q")
+             + '~ {}\n= data: {"x":1}\n= {"hang":true}\n' + chunk(DATA_X)
              + '> {"method":"session/cancel","params":{"sessionId":"<id>"}}\n' + chunk("cancel came")),
             ("stderr", OPENING + "! tiny agent -acp\n! [acp] session <id>: new, <cwd>\n"),
             ("some of stderr", OPENING + "! [acp] session <id>: new, <cwd>\n"),
-            ("all of stderr", "# stderr: all\n" + OPENING + "! tiny agent -acp\n! [acp] session <id>: new, <cwd>\n"),
+            ("all of stderr", "# stderr: all\n" + OPENING + "! tiny agent -acp\n! [acp] session <id>: new, "
+                                                            "<cwd>\n"),
             ("arguments", "# args: --no-yolo\n" + OPENING + "! tiny agent -acp --no-yolo\n"),
-            ("files", "# cwd: file deep/a.txt \"two\\nlines\"\n" + OPENING + prompt("file deep/a.txt") + chunk("two\\nlines") + ANSWER),
-            ("links", "# cwd: file a.txt \"x\"\n# cwd: link b <cwd>/a.txt\n" + OPENING + prompt("file b") + chunk("x") + ANSWER),
-            ("the configuration", '# config: {"yolo": false}\n' + OPENING + prompt("file <home>/.config/mm/config.json")
+            ("files", "# cwd: file deep/a.txt \"two\\nlines\"\n" + OPENING + prompt("file deep/a.txt")
+             + chunk("two\\nlines") + ANSWER),
+            ("links", "# cwd: file a.txt \"x\"\n# cwd: link b <cwd>/a.txt\n" + OPENING + prompt("file b")
+             + chunk("x") + ANSWER),
+            ("the configuration", '# config: {"yolo": false}\n' + OPENING
+             + prompt("file <home>/.config/mm/config.json")
              + chunk('{\\"yolo\\": false}') + ANSWER),
-            ("the environment", "# env: X=<cwd>/y\n" + OPENING + prompt("env X") + chunk("'<cwd>/y'") + ANSWER),
+            ("the environment", "# env: X=<cwd>/y\n" + OPENING + prompt("env X") + chunk("'<cwd>/y'")
+             + ANSWER),
             ("no other environment", OPENING + prompt("env SECRET_OF_THE_TESTS") + chunk("None") + ANSWER),
-            ("the model's name", "# model: tiny\n" + OPENING + prompt("env MM_MODEL") + chunk("'tiny'") + ANSWER),
+            ("the model's name", "# model: tiny\n" + OPENING + prompt("env MM_MODEL") + chunk("'tiny'")
+             + ANSWER),
             ("an empty home", OPENING + prompt("env HOME") + chunk("'<home>'") + ANSWER),
             ("live output that is not written", OPENING + prompt("live") + ANSWER),
-            ("live output that is", OPENING + prompt("live") + '< {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":'
+            ("live output that is", OPENING + prompt("live")
+             + '< {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":'
              '"<id>","update":{"sessionUpdate":"tool_call_update","toolCallId":"call_1","status":"in_progress","content":"<any>"}}}\n'
              + ANSWER),
-            ("what comes after stdin was closed", OPENING + prompt("late") + "# stdin: closed\n" + chunk("late") + ANSWER),
-            ("a restart", OPENING + prompt("say a") + chunk("a") + ANSWER + "# restart: ended\n" + prompt("say b") + chunk("b") + ANSWER),
-            ("what stderr says after a restart", "# stderr: all\n! tiny agent -acp\n# restart: ended\n! tiny agent -acp\n"),
-            ("a restart of an agent that would go on", OPENING + prompt("linger") + ANSWER + "# restart: killed\n" + OPENING),
-            ("requests after a restart", "# restart: killed\n" + OPENING + prompt("ask q") + "~ {}\n= data: [DONE]\n"
+            ("what comes after stdin was closed", OPENING + prompt("late") + "# stdin: closed\n"
+             + chunk("late") + ANSWER),
+            ("a restart", OPENING + prompt("say a") + chunk("a") + ANSWER + "# restart: ended\n"
+             + prompt("say b") + chunk("b") + ANSWER),
+            ("what stderr says after a restart", "# stderr: all\n! tiny agent -acp\n# restart: ended\n! tiny "
+                                                 "agent -acp\n"),
+            ("a restart of an agent that would go on", OPENING + prompt("linger") + ANSWER + "# restart: "
+                                                                                             "killed\n"
+             + OPENING),
+            ("requests after a restart", "# restart: killed\n" + OPENING + prompt("ask q")
+             + "~ {}\n= data: [DONE]\n"
              + chunk("data: [DONE]") + ANSWER),
             ("the agent's requests", OPENING + prompt("permission") + '< {"jsonrpc":"2.0","id":1,"method":'
-             '"session/request_permission","params":"<any>"}\n> {"jsonrpc":"2.0","id":1,"result":"yes"}\n' + chunk('\\"yes\\"')),
+             '"session/request_permission","params":"<any>"}\n> {"jsonrpc":"2.0","id":1,"result":"yes"}\n'
+             + chunk('\\"yes\\"')),
         ):
             with self.subTest(name):
                 os.environ["SECRET_OF_THE_TESTS"] = "x"
@@ -101,24 +122,29 @@ class WhatIsFound(unittest.TestCase):
         pool, cases = concurrent.futures.ThreadPoolExecutor(8), []
         self.addCleanup(pool.shutdown)
         for name, text, line, path, told in (
-            ("another text", OPENING + prompt("say hello") + chunk("hullo") + ANSWER, 4, "params.update.content.text", '"hello"'),
+            ("another text", OPENING + prompt("say hello") + chunk("hullo") + ANSWER, 4,
+             "params.update.content.text", '"hello"'),
             ("another line", OPENING + prompt("say hello") + ANSWER, 4, "id", "nothing"),
             ("the wrong order", OPENING + prompt("two") + chunk("first") + chunk("second") + ANSWER, 4,
              "params.update.content.text", '"second"'),
             ("one line too many", OPENING + prompt("two") + chunk("second") + ANSWER, 5, "id", "nothing"),
-            ("a line too many at the end", OPENING + prompt("two") + chunk("second") + chunk("first"), None, "", "another line"),
-            ("a line too many before the next", OPENING + prompt("say x") + "! no such line\n" + prompt("x"), 3, "", "another line"),
+            ("a line too many at the end", OPENING + prompt("two") + chunk("second") + chunk("first"), None,
+             "", "another line"),
+            ("a line too many before the next", OPENING + prompt("say x") + "! no such line\n" + prompt("x"),
+             3, "", "another line"),
             ("no JSON", OPENING + prompt("stray") + ANSWER, 4, "", "none: "),
-            ("another request", OPENING + prompt("ask q") + '~ {"messages":[{"content":"p"}]}\n= data: x\n' + chunk("data: x") + ANSWER,
-             4, "messages[1].content", '"q"'),
+            ("another request", OPENING + prompt("ask q") + '~ {"messages":[{"content":"p"}]}\n= data: x\n'
+             + chunk("data: x") + ANSWER, 4, "messages[1].content", '"q"'),
             ("a request too many", OPENING + prompt("ask q") + chunk("<any>") + ANSWER, None, "", "one more"),
-            ("a request too early", OPENING + prompt("ask q") + chunk("data: x") + ANSWER + prompt("say x") + "~ {}\n= data: x\n",
-             7, "", "it came before"),
+            ("a request too early", OPENING + prompt("ask q") + chunk("data: x") + ANSWER + prompt("say x")
+             + "~ {}\n= data: x\n", 7, "", "it came before"),
             ("a traceback", OPENING + prompt("crash") + ANSWER, None, "", "one"),
-            ("a line before a restart", OPENING + prompt("two") + chunk("second") + "# restart: ended\n", None, "", "another line"),
+            ("a line before a restart", OPENING + prompt("two") + chunk("second") + "# restart: ended\n",
+             None, "", "another line"),
             ("an early end", OPENING + prompt("quit") + ANSWER, 4, "", "the end of the agent's stdout"),
             ("another line on stderr", "# stderr: all\n! hello\n" + OPENING, 2, "", "! tiny agent -acp"),
-            ("one more line on stderr", "# stderr: all\n! tiny agent -acp\n" + OPENING, None, "", "! [acp] session"),
+            ("one more line on stderr", "# stderr: all\n! tiny agent -acp\n" + OPENING, None, "",
+             "! [acp] session"),
             ("silence", "# deadline: 3\n" + OPENING + prompt("mute") + ANSWER, 5, "", "nothing for 3 s"),
             ("silence on stderr", "# deadline: 3\n" + OPENING + "! no such line\n", 4, "", "nothing for 3 s"),
             ("no request", "# deadline: 3\n" + OPENING + "~ {}\n= data: x\n", 4, "", "nothing for 3 s"),
@@ -142,7 +168,8 @@ class WhatIsFound(unittest.TestCase):
     def test_the_report_names_the_place_both_values_and_what_stderr_said(self):
         text = OPENING + prompt("say hello") + chunk("hullo") + ANSWER
         told = player.report("x.txt", play(text)).splitlines()
-        self.assertEqual(told[:3], ["x.txt:4: differs at params.update.content.text", '  expected  "hullo"', '  got       "hello"'])
+        self.assertEqual(told[:3], ["x.txt:4: differs at params.update.content.text", '  expected  "hullo"',
+                                    '  got       "hello"'])
         self.assertEqual(told[3], "  the line  " + text.splitlines()[3])
         self.assertIn('"text": "hello"', told[4])
         self.assertEqual(told[5:7], ["  stderr", "    tiny agent -acp"])

@@ -1,4 +1,6 @@
-"""The recorder: a live session of the real mm gives a transcript that replays the same and holds nothing secret."""
+"""The recorder: a live session of the real mm gives a transcript that replays the same and holds nothing
+secret.
+"""
 
 from __future__ import annotations
 
@@ -101,14 +103,16 @@ class ALiveSession(unittest.TestCase):
             client.kill(signal.SIGKILL)
             client.wait()
         lines = transcript.parse(read(self.path))
-        texts = [line.value["params"]["update"]["content"]["text"] for line in lines if "agent_message_chunk" in line.text]
+        texts = [line.value["params"]["update"]["content"]["text"] for line in lines
+                 if "agent_message_chunk" in line.text]
         # A line is sent first and then told to the recorder: the last one may be missing.
         self.assertEqual("".join(texts).split()[:len(seen) - 1], seen[:-1])
 
     @unittest.skipIf(os.name == "nt", "needs a shell's ulimit")
     def test_a_full_disk_ends_the_recording_and_not_the_session(self):
         self.path = scratch_file()
-        command = ["bash", "-c", 'ulimit -f 2; exec "$@"', "bash"] + support.mm("-acp", "--demo", "--record", self.path)
+        command = ["bash", "-c", 'ulimit -f 2; exec "$@"', "bash"] + support.mm("-acp", "--demo", "--record",
+                                                                                self.path)
         with support.Client(command=command) as client:
             session = client.new_session()
             self.assertEqual(client.prompt(session, "hello")["stopReason"], "end_turn")
@@ -121,7 +125,8 @@ class ALiveSession(unittest.TestCase):
         precious = scratch_file()
         with open(precious, "w", encoding="utf-8") as file:
             file.write("my notes\n")
-        for path, told in ((precious, "the file exists and is not a recording of mm"), ("/no/such/folder/x", "No such file or directory")):
+        for path, told in ((precious, "the file exists and is not a recording of mm"),
+                           ("/no/such/folder/x", "No such file or directory")):
             with self.subTest(path):
                 done = support.run("-acp", "--record", path)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
@@ -148,12 +153,15 @@ class TheLines(unittest.TestCase):
             recorder.stderr("a line")
 
         self.assertEqual(self.record(tell), [
-            '> {"id":1, "x":"as it came"}', "> no json", '< {"id":1,"result":{"agentInfo":{"version":"<any>"}}}', "! a line"])
+            '> {"id":1, "x":"as it came"}', "> no json",
+            '< {"id":1,"result":{"agentInfo":{"version":"<any>"}}}', "! a line"])
 
     def test_what_servers_are_given_is_secret(self):
         def tell(recorder):
-            recorder.trace("<", json.dumps({"method": "session/new", "params": {"cwd": "relative", "mcpServers": [
-                {"env": [{"name": "X", "value": "abcdef"}, {"name": "Z", "value": "xyz"}]}, {"headers": [{"name": "Y", "value": "ghijkl"}]}]}}).encode())
+            recorder.trace("<", json.dumps({"method": "session/new",
+                                            "params": {"cwd": "relative", "mcpServers": [
+                {"env": [{"name": "X", "value": "abcdef"}, {"name": "Z", "value": "xyz"}]},
+                {"headers": [{"name": "Y", "value": "ghijkl"}]}]}}).encode())
             recorder.stderr("server said abcdef ghijkl")
 
         text = "\n".join(self.record(tell))
@@ -166,7 +174,8 @@ class TheLines(unittest.TestCase):
         entries = {"a": {"command": "sh", "env": {"SERVICE_TOKEN": "abcdefgh", "MODE": "fast-mode"}}}
         for kind in ("mcp", "agents"):
             settings = config.load("/", {"HOME": "/nonexistent"}, None, {kind: entries})
-            text = "\n".join(self.record(lambda recorder: recorder.stderr("it said abcdefgh in fast-mode"), settings))
+            text = "\n".join(self.record(lambda recorder: recorder.stderr("it said abcdefgh in fast-mode"),
+                                         settings))
             self.assertIn("! it said <any> in fast-mode", text)
             self.assertNotIn("abcdefgh", text)
 
@@ -176,10 +185,12 @@ class TheLines(unittest.TestCase):
         tools = [{"type": "function", "function": {"name": "bash", "description": "long"}}]
 
         def tell(recorder):
-            recorder.request({"model": "m", "messages": [system, question], "tools": tools, "stream": True, "temperature": 1})
+            recorder.request({"model": "m", "messages": [system, question], "tools": tools, "stream": True,
+                              "temperature": 1})
             recorder.data('data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}')
             recorder.data("data: [DONE]")
-            recorder.request({"model": "m", "messages": [system, question, answer, next_question], "tools": tools})
+            recorder.request({"model": "m", "messages": [system, question, answer, next_question],
+                              "tools": tools})
             recorder.status(500, "broken")
             recorder.request({"model": "m", "messages": [system, next_question], "tools": tools})
 
@@ -196,21 +207,26 @@ class TheLines(unittest.TestCase):
             recorder.request({"messages": []})
             for piece in ("my tok-", "en-1234", "567!"):
                 recorder.data("data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": piece}}]}))
-                recorder.trace(">", json.dumps({"method": "session/update", "params": {"sessionId": ID, "update": {
-                    "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": piece}}}}).encode())
+                recorder.trace(">", json.dumps({"method": "session/update",
+                                                "params": {"sessionId": ID, "update": {
+                    "sessionUpdate": "agent_message_chunk",
+                    "content": {"type": "text", "text": piece}}}}).encode())
             recorder.data("data: [DONE]")
 
         lines = self.record(tell)
         self.assertEqual([line for line in lines if line.startswith("=")],
                          ['= text: my [masked]!', '= text: ""', '= text: ""', "= data: [DONE]"])
-        self.assertEqual([json.loads(line[2:])["params"]["update"]["content"]["text"] for line in lines if line.startswith("<")],
+        self.assertEqual([json.loads(line[2:])["params"]["update"]["content"]["text"] for line in lines
+                          if line.startswith("<")],
                          ["my <any>!"])
 
     def test_a_session_and_its_lines_are_short(self):
         def told(sign, *messages):
-            return lambda recorder: [recorder.trace(sign, json.dumps(message).encode()) for message in messages]
+            return lambda recorder: [recorder.trace(sign, json.dumps(message).encode())
+                                     for message in messages]
 
-        new = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": "<cwd>", "mcpServers": []}}
+        new = {"jsonrpc": "2.0", "id": 1, "method": "session/new",
+               "params": {"cwd": "<cwd>", "mcpServers": []}}
         folder = support.scratch_folder()
         new["params"]["cwd"] = folder
 

@@ -30,7 +30,8 @@ class Values(unittest.TestCase):
             ("sk-abcdefghijklmnop1234", "<any>"),
             ("ghp_abcdefghijklmnopqrst12", "<any>"),
             ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\n", "<any>\\n"),
-            ("process group 937. Stop it with: kill -- -937", "process group <n>. Stop it with: kill -- -<n>"),
+            ("process group 937. Stop it with: kill -- -937",
+             "process group <n>. Stop it with: kill -- -<n>"),
             ("everything is in /tmp/mm-x1y2_abc/bash-4.log, use", "everything is in <any>/bash-4.log, use"),
             ("1 summary + 2 kept (1,234 tokens, 5.6s)", "1 summary + 2 kept (<n> tokens, <n>s)"),
             ("mm v0.1.0 · demo", "mm v<any> · demo"),
@@ -56,13 +57,16 @@ class Values(unittest.TestCase):
         self.assertEqual(written(redaction().sent(value)), '{"a":["<cwd>",1,null,true,{"b":"[masked]"}]}')
 
     def test_keys_that_look_secret(self):
-        value = {"apiKey": "x", "Authorization": "y", "password": "", "totalTokens": 5, "tokens": ["a"], "key": "k"}
-        self.assertEqual(written(redaction().sent(value)), '{"apiKey":"[masked]","Authorization":"[masked]","password":"",'
+        value = {"apiKey": "x", "Authorization": "y", "password": "", "totalTokens": 5, "tokens": ["a"],
+                 "key": "k"}
+        self.assertEqual(written(redaction().sent(value)),
+                         '{"apiKey":"[masked]","Authorization":"[masked]","password":"",'
                          '"totalTokens":5,"tokens":["a"],"key":"k"}')
 
     def test_sessions_are_numbered_as_mm_names_them(self):
         known = redaction()
-        self.assertEqual(known.sent(ID), ID)  # the client's word alone: a replay could not know what it stands for
+        # the client's word alone: a replay could not know what it stands for
+        self.assertEqual(known.sent(ID), ID)
         self.assertEqual(known.compared("session " + ID), "session " + mark("id"))
         self.assertEqual(known.compared([OTHER_ID, ID]), [mark("id2"), mark("id")])
         self.assertEqual(known.sent(OTHER_ID), mark("id2"))

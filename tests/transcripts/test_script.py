@@ -36,18 +36,22 @@ class TheStream(unittest.TestCase):
         for text, expected in (
             ('= {"text":"a"}', [{"content": "a"}, "stop", "data: [DONE]"]),
             ('= {"text":["a"," b"]}', [{"content": "a"}, {"content": " b"}, "stop", "data: [DONE]"]),
-            ('= {"thought":"t","text":"a"}', [{"reasoning_content": "t"}, {"content": "a"}, "stop", "data: [DONE]"]),
+            ('= {"thought":"t","text":"a"}', [{"reasoning_content": "t"}, {"content": "a"}, "stop",
+                                              "data: [DONE]"]),
             ('= {"text":"a"}\n= {"finish":"length"}', [{"content": "a"}, "length", "data: [DONE]"]),
             ('= {"text":"a"}\n= {"usage":{"input":3,"output":4}}',
-             [{"content": "a"}, {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}, "stop", "data: [DONE]"]),
+             [{"content": "a"}, {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}, "stop",
+              "data: [DONE]"]),
             ('= {"usage":{"input":3,"output":4,"cached":2,"thought":1}}',
-             [{"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7, "prompt_tokens_details": {"cached_tokens": 2},
+             [{"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7,
+               "prompt_tokens_details": {"cached_tokens": 2},
                "completion_tokens_details": {"reasoning_tokens": 1}}, "stop", "data: [DONE]"]),
             ('= data: {"choices":[]}\n= data: [DONE]', ['data: {"choices":[]}', "data: [DONE]"][1:]),
         ):
             with self.subTest(text):
                 if "data:" in text:
-                    self.assertEqual(b"".join(reply(text).chunks), b'data: {"choices":[]}\n\ndata: [DONE]\n\n')
+                    self.assertEqual(b"".join(reply(text).chunks),
+                                     b'data: {"choices":[]}\n\ndata: [DONE]\n\n')
                 else:
                     self.assertEqual(events(text), expected)
 
@@ -56,7 +60,8 @@ class TheStream(unittest.TestCase):
         self.assertEqual(events(text), [
             {"tool_calls": [{"index": 0, "id": "scripted_1", "type": "function",
                              "function": {"name": "bash", "arguments": '{"command": "ls"}'}}]},
-            {"tool_calls": [{"index": 1, "id": "scripted_2", "type": "function", "function": {"name": "bash", "arguments": '{"a'}}]},
+            {"tool_calls": [{"index": 1, "id": "scripted_2", "type": "function",
+                             "function": {"name": "bash", "arguments": '{"a'}}]},
             {"tool_calls": [{"index": 1, "function": {"arguments": '":1}'}}]},
             "tool_calls", "data: [DONE]",
         ])
@@ -66,7 +71,8 @@ class TheStream(unittest.TestCase):
 
     def test_a_status_answers_with_an_error(self):
         answer = reply('= {"status":500,"body":{"error":{"message":"<cwd>"}}}', {"cwd": "/w"})
-        self.assertEqual((answer.status, json.loads(b"".join(answer.chunks))), (500, {"error": {"message": "/w"}}))
+        self.assertEqual((answer.status, json.loads(b"".join(answer.chunks))),
+                         (500, {"error": {"message": "/w"}}))
         self.assertEqual(b"".join(reply('= {"status":503,"body":"busy"}').chunks), b"busy")
         self.assertEqual(reply('= {"status":503}').status, 503)
 

@@ -19,35 +19,41 @@ def text(content) -> dict:
 
 
 def ended(status, content, output) -> str:
-    return update(sessionUpdate="tool_call_update", toolCallId="call_1", status=status, content=[text(content)],
-                  rawOutput={"output": output})
+    return update(sessionUpdate="tool_call_update", toolCallId="call_1", status=status,
+                  content=[text(content)], rawOutput={"output": output})
 
 
 def call(**fields) -> str:
-    return update(**dict({"sessionUpdate": "tool_call", "toolCallId": "call_1", "title": "bash: ls", "kind": "execute",
-                          "status": "pending", "rawInput": {"command": "ls"}}, **fields))
+    return update(**dict({"sessionUpdate": "tool_call", "toolCallId": "call_1", "title": "bash: ls",
+                          "kind": "execute", "status": "pending", "rawInput": {"command": "ls"}}, **fields))
 
 
 # (short, long), each by itself
 LINES = (
-    ("> prompt: go", '> {"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": {"sessionId": "<id>", "prompt": '
+    ("> prompt: go", '> {"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": {"sessionId": '
+                     '"<id>", "prompt": '
                      '[{"type": "text", "text": "go"}]}}'),
     ("> cancel", '> {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "<id>"}}'),
-    ("> answer 3: allow", '> {"jsonrpc": "2.0", "id": 3, "result": {"outcome": {"outcome": "selected", "optionId": "allow"}}}'),
-    ("< text: Hi, <any>", "< " + update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": "Hi, <any>"})),
-    ('< thought: "a\\nb "', "< " + update(sessionUpdate="agent_thought_chunk", content={"type": "text", "text": "a\nb "})),
+    ("> answer 3: allow", '> {"jsonrpc": "2.0", "id": 3, "result": {"outcome": {"outcome": "selected", '
+                          '"optionId": "allow"}}}'),
+    ("< text: Hi, <any>", "< " + update(sessionUpdate="agent_message_chunk",
+                                        content={"type": "text", "text": "Hi, <any>"})),
+    ('< thought: "a\\nb "', "< " + update(sessionUpdate="agent_thought_chunk",
+                                          content={"type": "text", "text": "a\nb "})),
     ("< user: Hi", "< " + update(sessionUpdate="user_message_chunk", content={"type": "text", "text": "Hi"})),
     ("< call_1 bash: ls", "< " + call()),
     ('< call_1 lsp: x (read) {"a":1} at <cwd>/b', "< " + call(
         title="lsp: x", kind="read", rawInput={"a": 1}, locations=[{"path": "<cwd>/b"}])),
     ('< call_1 free: x (other) {"a":1}', "< " + call(title="free: x", kind="other", rawInput={"a": 1})),
-    ("< call_1 runs", "< " + update(sessionUpdate="tool_call_update", toolCallId="call_1", status="in_progress")),
+    ("< call_1 runs", "< " + update(sessionUpdate="tool_call_update", toolCallId="call_1",
+                                    status="in_progress")),
     ("< call_1 completed: hi", "< " + ended("completed", "```\nhi\n```", "hi")),
     ("< call_1 failed, plain: [no]", "< " + ended("failed", "[no]", "[no]")),
     ("< usage: <n> of 0", "< " + update(sessionUpdate="usage_update", used="<n>", size=0)),
     ('< done: end_turn {"inputTokens":1}',
      '< {"jsonrpc": "2.0", "id": 0, "result": {"stopReason": "end_turn", "usage": {"inputTokens": 1}}}'),
-    ("< error: no", '< {"jsonrpc": "2.0", "id": 0, "error": {"code": -32603, "message": "Internal error: no", '
+    ("< error: no", '< {"jsonrpc": "2.0", "id": 0, "error": {"code": -32603, "message": "Internal error: '
+                    'no", '
                     '"data": {"error": "no"}}}'),
     ("~", "~ {}"),
     ("= text: Hi", '= {"text": "Hi"}'),
@@ -75,14 +81,16 @@ class TheShortForm(unittest.TestCase):
                 self.assertEqual(" ".join(Shorthand().shortened((sign, content))).rstrip(), short)
 
     def test_says_all_or_is_not_used(self):
-        for sign, long in ((">", '{"jsonrpc": "2.0", "id": 7, "method": "session/cancel", "params": {"sessionId": "<id>"}}'),
-                           ("<", call(status="completed")), ("<", call(more=1)), ("=", '{"text": ["a", "b"]}'),
-                           ("~", '{"tools": []}'), (">", "no JSON")):
+        for sign, long in ((">", '{"jsonrpc": "2.0", "id": 7, "method": "session/cancel", "params": '
+                                 '{"sessionId": "<id>"}}'),
+                           ("<", call(status="completed")), ("<", call(more=1)),
+                           ("=", '{"text": ["a", "b"]}'), ("~", '{"tools": []}'), (">", "no JSON")):
             with self.subTest(long):
                 self.assertIsNone(Shorthand().shortened((sign, long)))
 
     def test_a_session_is_a_request_an_answer_and_the_commands(self):
-        self.assertEqual([line.sign for line in transcript.parse("# session\n# session 2")], [">", "<", "<*"] * 2)
+        self.assertEqual([line.sign for line in transcript.parse("# session\n# session 2")],
+                         [">", "<", "<*"] * 2)
         self.assertEqual(transcript.parse("# session\n# session 2")[4].text,
                          '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"<id2>"}}')
 

@@ -1,4 +1,6 @@
-"""The transcript format: what parses, what does not and what the reader is told, and what counts as the same."""
+"""The transcript format: what parses, what does not and what the reader is told, and what counts as the
+same.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ class WhatParses(unittest.TestCase):
         self.assertEqual(
             [(line.number, line.sign, line.text, line.value) for line in parse(text)],
             [
-                (1, "#", "words", None), (2, ">", "not json", None), (4, "<", '{"a":1}', {"a": 1}), (5, "<*", "{}", {}),
-                (6, "!", "said", None), (7, "~", "{}", {}), (8, "=", '{"text":"x"}', {"text": "x"}), (9, "=", "data: {}", None),
+                (1, "#", "words", None), (2, ">", "not json", None), (4, "<", '{"a":1}', {"a": 1}),
+                (5, "<*", "{}", {}), (6, "!", "said", None), (7, "~", "{}", {}),
+                (8, "=", '{"text":"x"}', {"text": "x"}), (9, "=", "data: {}", None),
             ],
         )
 
@@ -38,7 +41,8 @@ class WhatParses(unittest.TestCase):
 
     def test_groups_run_from_request_to_request_whatever_stands_between(self):
         lines = parse('~ {"a":1}\n= {"text":"x"}\n< {}\n= {"text":"y"}\n~ {}\n= {"finish":"stop"}')
-        self.assertEqual([(asked.number, [line.number for line in answer]) for asked, answer in groups(lines)],
+        self.assertEqual([(asked.number, [line.number for line in answer]) for asked,
+                          answer in groups(lines)],
                          [(1, [2, 4]), (5, [6])])
 
     def test_a_request_may_have_no_answer(self):
@@ -66,7 +70,8 @@ class WhatParses(unittest.TestCase):
                 self.assertEqual(parse("# " + text)[0].value, directive)
 
     def test_directives_by_name(self):
-        self.assertEqual(directives(parse("# args: a\n# words\n# args: b c\n# model: m"), "args"), [["a"], ["b", "c"]])
+        self.assertEqual(directives(parse("# args: a\n# words\n# args: b c\n# model: m"), "args"),
+                         [["a"], ["b", "c"]])
 
 
 class WhatDoesNotParse(unittest.TestCase):
@@ -155,7 +160,8 @@ class WhatIsTheSame(unittest.TestCase):
                 self.assertEqual(difference and difference.path, path)
 
     def test_a_subset_names_some_keys_and_the_end_of_lists(self):
-        body = {"model": "m", "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}], "tools": [1, 2]}
+        body = {"model": "m", "messages": [{"role": "system", "content": "s"},
+                                           {"role": "user", "content": "u"}], "tools": [1, 2]}
         for written, same in (
             ("{}", True),
             ('{"messages":[{"role":"user"}]}', True),
@@ -189,7 +195,8 @@ class WhatIsTheSame(unittest.TestCase):
 
     def test_lines_of_text(self):
         names = dict(NAMES)
-        self.assertTrue(compare_text("[acp] session <id>: new, <cwd>, <n> MCP", "[acp] session %s: new, /tmp/w, 0 MCP" % ID, names))
+        self.assertTrue(compare_text("[acp] session <id>: new, <cwd>, <n> MCP",
+                                     "[acp] session %s: new, /tmp/w, 0 MCP" % ID, names))
         self.assertEqual(names["id"], ID)
         self.assertFalse(compare_text("session <id>", "session " + OTHER_ID, names))
 
