@@ -76,9 +76,11 @@ class Decoder:
 
     def end(self) -> list:
         """The objects that only the end of the body completes. With a newline missing, or none needed."""
+        if self.done:
+            return []
         text = b"".join(self._rest).decode("utf-8", "replace")
         self._rest = []
-        if self._is_json and not self.done:
+        if self._is_json:
             return self._whole(text)
         objects = self._lines(text) if text else []
         if self._is_json and not self.done:  # found out only now: one line without a newline

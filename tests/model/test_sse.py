@@ -64,6 +64,11 @@ class Framing(unittest.TestCase):
                     self.assertEqual(expected, found)
                     self.assertEqual(b"[DONE]" in body, decoder.done)
 
+    def test_nothing_counts_after_done(self):
+        decoder = Decoder()
+        body = b'data: {"a": 1}\n\ndata: [DONE]\n\ndata: {"a": 2}'
+        self.assertEqual([{"a": 1}], decoder.feed(body) + decoder.end())
+
     def test_the_tap_gets_equivalent_lines(self):
         for name, body, expected in CASES:
             with self.subTest(name):

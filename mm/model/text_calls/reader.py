@@ -232,9 +232,7 @@ class Reader:
         return at + len(opener)
 
     def _read_call(self, text: str, at: int, ended: bool):
-        """Reads the call in hand, each time from its beginning: so a long one only once it has grown by a
-        quarter.
-        """
+        """Reads the call in hand, each time from its beginning: a long one only once it has grown by half."""
         from mm.model.text_calls import formats, scanner
 
         self._pieces.append(text[at:])
@@ -248,7 +246,7 @@ class Reader:
         try:
             found = formats.read(source, opener)
         except scanner.More:
-            self._next_try = self._size + self._size // 4 if self._size > _SHORT else 0
+            self._next_try = self._size + self._size // 2 if self._size > _SHORT else 0
             return text, None
         except scanner.Disproved:
             found = None
