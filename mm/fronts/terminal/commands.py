@@ -1,4 +1,5 @@
-"""The slash commands of the chat. A skill's name is one too: its message goes to the model."""
+"""The slash commands of the chat, in the table at the end. A skill's name is one too: its message goes to the
+model."""
 
 from __future__ import annotations
 
@@ -12,18 +13,6 @@ from mm.text import one_line
 
 EXIT = "exit"
 DIM, BOLD = "2", "1"
-# name -> (what follows it, what it does)
-COMMANDS = {
-    "new": ("", "forget the conversation and begin anew"),
-    "compact": ("", "make a summary of the conversation, to have room again"),
-    "plan": ("", "show the plan"),
-    "ask": ("AGENT QUESTION", "ask another agent; the model does not see the answer"),
-    "sessions": ("", "list the sessions that are kept for this folder"),
-    "load": ("N", "go on with one of them"),
-    "help": ("", "this list"),
-    "exit": ("", "leave; so does ^D"),
-}
-NAMES = tuple(COMMANDS)
 KEYS = ('^C cancels, twice leaves · Tab completes /commands, $skills and @paths · """ begins and ends a '
         'message of several lines')
 SESSIONS_SHOWN, MESSAGES_SHOWN = 20, 10
@@ -46,10 +35,10 @@ def obey(chat, text: str):
     name, rest = parse(text)
     try:
         if name in COMMANDS:
-            return _ACTIONS[name](chat, rest)
+            return COMMANDS[name][-1](chat, rest)
         skills = [skill.name for skill in chat.session.skills()] if name else []
         if unknown(text, skills):
-            raise UserError(UNKNOWN % (name, " ".join("/" + each for each in (*NAMES, *skills))))
+            raise UserError(UNKNOWN % (name, " ".join("/" + each for each in (*COMMANDS, *skills))))
         return chat.run(lambda front, cancel: chat.turn(text, front, cancel))
     except UserError as problem:
         return chat.fail(problem)
@@ -122,7 +111,7 @@ def show_end(chat) -> None:
 
 
 def _help(chat, _rest: str) -> None:
-    for name, (argument, does) in COMMANDS.items():
+    for name, (argument, does, _) in COMMANDS.items():
         chat.screen.line("  %-20s %s" % ("/%s %s" % (name, argument), does))
     for skill in chat.session.skills():
         if skill.name not in COMMANDS:
@@ -195,6 +184,15 @@ def _ask_agent(chat, name: str, question: str, front, cancel) -> None:
         raise UserError("%s stopped: %s" % (name, answer.stop_reason))
 
 
-_ACTIONS = {"new": lambda chat, _rest: _change(chat, "new"),
-            "compact": lambda chat, _rest: _change(chat, "compact"), "plan": _plan, "ask": _ask,
-            "sessions": _sessions, "load": _load, "help": _help, "exit": lambda chat, _rest: EXIT}
+# name -> (what follows it, what it does, the function of the chat and of what follows).
+COMMANDS = {
+    "new": ("", "forget the conversation and begin anew", lambda chat, _rest: _change(chat, "new")),
+    "compact": ("", "make a summary of the conversation, to have room again",
+                lambda chat, _rest: _change(chat, "compact")),
+    "plan": ("", "show the plan", _plan),
+    "ask": ("AGENT QUESTION", "ask another agent; the model does not see the answer", _ask),
+    "sessions": ("", "list the sessions that are kept for this folder", _sessions),
+    "load": ("N", "go on with one of them", _load),
+    "help": ("", "this list", _help),
+    "exit": ("", "leave; so does ^D", lambda chat, _rest: EXIT),
+}

@@ -54,7 +54,7 @@ class Talking(unittest.TestCase):
             terminal.idle()
             self.assertEqual(sent(server, 1), ["one\n\ntwo"])
 
-    def test_a_path_and_a_skill_mean_what_they_mean_in_an_editor(self):
+    def test_paths_and_skills_as_in_an_editor(self):
         folder = support.scratch_folder()
         open(folder + "/a.txt", "w").close()
         server = ModelServer([{"text": "ok"}])
@@ -119,7 +119,7 @@ class Talking(unittest.TestCase):
                 again.idle()
             self.assertEqual(sent(server, 1), ["think: the first one", "go on"])
 
-    def test_there_may_be_no_session_to_go_on_with(self):
+    def test_no_session_to_go_on_with(self):
         with Terminal("-c", "--demo") as terminal:
             self.assertEqual(terminal.wait(), 2)
             self.assertIn("mm: sessions are not kept: set sessions.enabled", terminal.picture.text())
@@ -235,7 +235,7 @@ class Asking(unittest.TestCase):
 
 
 class Cancelling(unittest.TestCase):
-    def test_ctrl_c_ends_a_command_and_the_chat_goes_on(self):
+    def test_ctrl_c_ends_a_command_alone(self):
         folder = support.scratch_folder()
         with Terminal("--demo", "run: echo $$ > pid; sleep 600; true", cwd=folder) as terminal:
             pid = pid_in(folder + "/pid")

@@ -21,7 +21,7 @@ class InATerminal(unittest.TestCase):
                 self.assertEqual(terminal.wait(), 130)
         self.assertRegex(terminal.picture.text(), "^one two")
 
-    def test_the_line_that_waits_is_gone_before_the_first_word(self):
+    def test_the_status_line_goes_before_the_answer(self):
         with ModelServer([{"pause": 1}, {"text": "here"}]) as server:
             with Terminal("-p", "count", env=with_server(server)) as terminal:
                 self.assertRegex(terminal.wait_for("waiting"), r"\A\S waiting for the model \d s\Z")
@@ -44,7 +44,7 @@ class InATerminal(unittest.TestCase):
                 self.assertEqual(terminal.wait(), 0)
                 self.assertEqual(os.path.exists(terminal.cwd + "/made"), made)
 
-    def test_a_permission_is_asked_for_where_stdout_is_a_pipe(self):
+    def test_a_permission_with_stdout_a_pipe(self):
         command = ("sh", "-c", '"$@" | cat > out', "sh")
         with Terminal("--demo", "--no-yolo", "-p", "run: echo yes", command=command) as terminal:
             terminal.wait_for(ASK)
