@@ -9,4 +9,5 @@ class Learned:
     def __init__(self):
         self.url = ""  # where it answers, if not at the URL that was set
         self.fixes = ()  # what is changed in each request because it refuses it otherwise (mm.model.fixes)
+        self.refused = ""  # its words about the schema of a tool that is left out
         self.reasoning_field = ""  # the field in which it sends reasoning and takes it back

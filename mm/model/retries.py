@@ -36,7 +36,7 @@ class Attempts:
         self._cancel, self._listener, self._learned = cancel, listener, learned
         self._fixes = learned.fixes
         self._without = None  # what is still to be tried against a schema: tuples of fixes
-        self._refused = ""  # the server's words about that schema
+        self._body = {}  # the request before any fix
         self._count = {}  # kind -> how often it came
         self._waits = {}  # kind -> the Wait
         self._forgiven = []  # errors after which the second try may succeed
@@ -44,6 +44,7 @@ class Attempts:
 
     def fixed(self, body: dict) -> dict:
         """The request as this server takes it; the same object if nothing is changed."""
+        self._body = body
         if not self._fixes:
             return body
         from mm.model import fixes
@@ -58,17 +59,17 @@ class Attempts:
         if self.server.url != (learned.url or self._set_url):
             self._listener.log(ANSWERS_AT % (shown(self._set_url), shown(self.server.url)))
         for fix in self._fixes:
-            if fix not in learned.fixes:
-                self._report(fix)
+            self._report(fix)
         learned.url, learned.fixes = self.server.url, self._fixes
 
     def _report(self, fix: str) -> None:
+        """Logs a fix once; that tools were left out is said in each session that has them."""
         from mm.model import fixes
 
         address, left_out = shown(self.server.url), fixes.server_left_out(fix)
-        if left_out:
-            self._listener.notice(LEFT_OUT % (address, left_out, self._refused))
-        else:
+        if left_out and fixes.fixed(self._body, (fix,)) is not self._body:
+            self._listener.notice(LEFT_OUT % (address, left_out, self._learned.refused))
+        elif not left_out and fix not in self._learned.fixes:
             self._listener.log(FIXED % (address, fix))
 
     def failed(self, error: ModelError, body: dict) -> None:
@@ -115,7 +116,7 @@ class Attempts:
             return True
         if error.kind == "schema":
             if self._without is None:
-                self._without, self._refused = fixes.without_servers(error, body), error.words
+                self._without, self._learned.refused = fixes.without_servers(error, body), error.words
             if not self._without:
                 return False
             self._fixes = (*self._learned.fixes, *self._without.pop(0))
