@@ -23,8 +23,7 @@ def encoded_size(value) -> int:
 
 
 def decoder(**more) -> json.JSONDecoder:
-    """A strict decoder; `more` is as for json.JSONDecoder. Deep nesting makes its decode() raise
-    RecursionError."""
+    """A strict decoder; `more` is as for json.JSONDecoder. Its decode() may raise RecursionError."""
     return json.JSONDecoder(**dict({"parse_constant": _refuse, "parse_float": finite, "parse_int": _whole},
                                    **more))
 

@@ -86,8 +86,7 @@ def _remove_noted(note):
 
 @contextmanager
 def _noted(temporary):
-    """Keeps a locked note of the path while the block runs, if there is a state folder that can be written.
-    """
+    """Keeps a locked note of the path while the block runs, if the state folder can be written."""
     folder, note = _notes_folder(os.environ), None
     path = os.path.join(folder or "", os.path.basename(temporary)[1:])
     try:

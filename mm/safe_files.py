@@ -29,8 +29,7 @@ def folders_up_from(cwd: str) -> list:
 
 
 def is_inside(folder: str, path: str) -> bool:
-    """Whether `path`, taken from `folder`, is inside of it or the folder itself, links resolved. It need not
-    exist."""
+    """Whether `path`, taken from `folder`, is inside of it, links resolved. It need not exist."""
     return path[:1] != "~" and _within(os.path.realpath(os.path.join(folder, path)), os.path.realpath(folder))
 
 
@@ -50,8 +49,7 @@ class NotRegular(OSError):
 
 
 def descriptor_of(path: str) -> int:
-    """A descriptor for reading `path`, the caller's to close. Raises OSError, NotRegular for a folder, a
-    device and the like."""
+    """A descriptor for reading `path`, the caller's to close. Raises OSError, NotRegular."""
     flags = os.O_RDONLY
     for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"):  # not every system has all of them
         flags |= getattr(os, name, 0)

@@ -1,6 +1,4 @@
-"""The parts of an http URL. Python's urllib.parse does the same, and takes half a megabyte that a first
-prompt can do without.
-"""
+"""The parts of an http URL. Python's urllib.parse takes half a megabyte that a prompt can do without."""
 
 from __future__ import annotations
 

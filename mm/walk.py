@@ -1,5 +1,4 @@
-"""What lies below a folder: a bounded walk that follows no links and leaves out what is not the user's own
-work."""
+"""What lies below a folder: a bounded walk, without links and what is not the user's own work."""
 
 from __future__ import annotations
 

@@ -57,8 +57,7 @@ class Config:
         return Config(**{name: values.get(name, getattr(self, name)) for name in self.__slots__})
 
     def trusts(self, folder: str, environ) -> bool:
-        """Whether the user trusts the folder as it is. Of the start folder's file the answer stands from the
-        start on."""
+        """Whether the user trusts the folder: the start folder as it was at the start, others as they are."""
         if self.trusted is not None and os.path.realpath(folder) == os.path.realpath(self.folder):
             return self.trusted
         from mm.config import trust
@@ -148,8 +147,7 @@ class _Reading:
         self._take(given, self._project, by_user=False)
 
     def _leads_out(self):
-        """Whether a link leads the project's file out of its folder; then it is not read, and a warning says
-        so."""
+        """Whether a link leads the project's file out of its folder. A warning says so then."""
         from mm import safe_files
 
         if safe_files.is_inside(self._folder, places.PROJECT_FILE):
@@ -259,8 +257,7 @@ class _Reading:
             self._warnings.append("sessions are off: a link leads %s out of the folder" % where)
 
     def _guard_secrets(self):
-        """The key and the headers go only to a URL that the user set: never to a found or a project's
-        server."""
+        """The key and the headers go only to a URL that the user set."""
         secrets = [name for name in ("model.apiKey", "model.headers") if self._values[name]]
         if self._url_by_user:
             for name in secrets:
@@ -288,8 +285,7 @@ class _Reading:
 
 
 def _read(path):
-    """A configuration file's bytes, or None where it is not there. Raises UserError when it cannot be
-    read."""
+    """A configuration file's bytes, None if it is not there. Raises UserError."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -15,8 +15,7 @@ MAX_DEPTH = 32
 
 
 def shown(text: str, limit: int = 200) -> str:
-    """`text` as it may stand in a message: one line, nothing that a terminal would obey, cut at `limit`
-    characters."""
+    """`text` as it may stand in a message: one printable line of at most `limit` characters."""
     if len(text) > limit:
         text = text[:limit] + "…"
     return text if text.isprintable() else json.dumps(text)[1:-1]
@@ -28,8 +27,7 @@ def failure(source: str, text: str) -> UserError:
 
 
 def read(path: str) -> bytes | None:
-    """The file's bytes, or None if there is no such file. Raises UserError for anything else that cannot be
-    read."""
+    """The file's bytes, None if there is no such file. Raises UserError if it cannot be read."""
     from mm import safe_files
 
     try:

@@ -27,8 +27,7 @@ def config_folder(environ, platform: str = sys.platform) -> str | None:
 
 
 def state_folder(environ, platform: str = sys.platform) -> str | None:
-    """`~/.local/state/mm`, or below XDG_STATE_HOME; `%LOCALAPPDATA%\\mm` on Windows. None if there is no
-    home."""
+    """`~/.local/state/mm`, or below XDG_STATE_HOME; `%LOCALAPPDATA%\\mm` on Windows; or None."""
     return _folder(environ, platform, "LOCALAPPDATA", "XDG_STATE_HOME", os.path.join(".local", "state"))
 
 

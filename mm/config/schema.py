@@ -38,8 +38,7 @@ def config_schema() -> dict:
 
 
 def check_document(document: dict, source: str, regexes: bool = True) -> None:
-    """Raises UserError where a file's content does not fit. `regexes`: also compile the regular
-    expressions."""
+    """Raises UserError if a file's content does not fit. `regexes`: compile regular expressions, too."""
     _Check(source, regexes).check(document, config_schema(), "", False)
 
 

@@ -25,8 +25,7 @@ WITHOUT_FILE = "trusted: %s, as long as it has no %s"
 
 
 def standing(folder: str, file_bytes: bytes | None, environ=os.environ) -> str:
-    """How `folder` with this content of its configuration file, None: no file, stands: TRUSTED, CHANGED or
-    UNKNOWN."""
+    """TRUSTED, CHANGED or UNKNOWN, for a folder with this configuration file (None: no file)."""
     records = _records(environ)
     if not records or not os.path.isdir(records):
         return UNKNOWN

@@ -127,8 +127,7 @@ def _check(value, types, where, what):
 
 
 def _check_reference(value, where):
-    """Clients take it for the name of a call: a very long one, or a control character in it, is a hostile
-    file's."""
+    """Clients take it for the name of a call: very long ones are a hostile file's."""
     if type(value) is not str or len(value) > LONGEST_REFERENCE or not value.isprintable():
         what = "a text of at most %d printable characters" % LONGEST_REFERENCE
         raise SessionError(WRONG_SHAPE % ("%s must be %s" % (where, what)))

@@ -77,9 +77,7 @@ class Instructions:
         return [os.path.join(self._cwd, *names[:count]) for count in range(1, len(names) + 1)]
 
     def _text(self, folder: str, project: str | None, window: int) -> tuple | None:
-        """(path, text in a fence) of the folder's file, as far as there is room. No link may leave
-        `project`.
-        """
+        """(path, text in a fence) of the folder's file, cut to the room. No link may leave `project`."""
         limit = min(LIMIT, window * BYTES_PER_TOKEN // WINDOW_PART or LIMIT)
         path, data = self._read(folder, project)
         room = max(limit - self._taken, 0)

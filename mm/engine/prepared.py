@@ -79,9 +79,7 @@ def _tools(session, reaching, cancel, window: int) -> tuple:
 
 
 def system_prompt(name: str, cwd: str) -> str:
-    """What the system prompt of a session in `cwd` begins with: no clock, no git state and no count of
-    tokens.
-    """
+    """The beginning of the system prompt: no clock, no git state and no count of tokens."""
     # What platform.system() says; importing that module takes longer than writing the prompt.
     system = os.uname().sysname if hasattr(os, "uname") else "Windows"
     return PROMPT.format(name=name, cwd=cwd, system=system, date=time.strftime("%Y-%m-%d"))

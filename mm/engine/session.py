@@ -72,10 +72,7 @@ class Session:
             return self._skills
 
     def prepare(self, cancel, window: int) -> None:
-        """Makes `prepared` with the first prompt. `window`: the model's context in tokens, 0 while unknown.
-
-        Raises Cancelled.
-        """
+        """Makes `prepared` with the first prompt; `window` as for prepared.prepare. Raises Cancelled."""
         from mm import replacing
         from mm.engine import prepared
 

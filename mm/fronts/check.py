@@ -52,8 +52,7 @@ LOADING = "the server is still loading its model; run mm --check again when it h
 
 
 def check(config, folder: str, demo: bool, color: str, environ=os.environ) -> int:
-    """Prints the lines for mm started in `folder`; returns the exit code, 1 where a turn could not do its
-    work."""
+    """Prints the lines for mm started in `folder`; returns 1 if a turn could not do its work, else 0."""
     colors, cancel, rows = Colors(sys.stdout, color), Cancel(), queue.Queue()
 
     def run() -> None:

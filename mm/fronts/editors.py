@@ -26,8 +26,7 @@ def settings(name: str) -> str:
 
 
 def block(name: str, command: list) -> str:
-    """The block for an editor or plug-in that starts `command`, an argv. Raises UserError for an unknown
-    name."""
+    """The block for an editor that starts `command`, an argv. Raises UserError for an unknown name."""
     blocks = BLOCKS.get(name.lower())
     if blocks is None:
         raise UserError("--editor %s: unknown editor%s; allowed: %s"
@@ -120,8 +119,7 @@ def _json(value):
 
 
 def _quoted(text):
-    """`text` as a string of Lua or Emacs Lisp: both know the escapes of a backslash, a quote and a line
-    break."""
+    """`text` as a string of Lua or Emacs Lisp, which have the same escapes."""
     return '"%s"' % text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

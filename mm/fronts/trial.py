@@ -45,11 +45,7 @@ Trial = namedtuple("Trial", "failed real tools speed")
 
 
 def ask(server, cancel: Cancel, seconds: float = SECONDS) -> Trial:
-    """Asks for a tool call, and once more if none came; each answer has `seconds`. Nothing that the model
-    calls is run.
-
-    Raises Cancelled.
-    """
+    """Asks for a tool call, and once more if none came. Nothing is run. Raises Cancelled."""
     log.line(ASKING % seconds)
     if server.temperature is None:
         server = server._replace(temperature=0)  # what the model can do, not what it happens to do
@@ -95,8 +91,7 @@ class _Late(Exception):
 
 
 class _Answer:
-    """One answer, read to its end: what was called and said, and when. It is the tap of its own stream,
-    too."""
+    """One answer, read to its end: what was called and said, and when. It taps its own stream."""
 
     def __init__(self, server, wish: str, tools: list, cancel: Cancel, seconds: float):
         self.calls, self.text, self.usage = [], "", None

@@ -165,8 +165,7 @@ class _Search:
         return True
 
     def _skill_files(self, root):
-        """(folder, path of its SKILL.md) for each skill below `root`, sorted; what lies below a skill belongs
-        to it."""
+        """(folder, path of its SKILL.md) for each skill below `root`, sorted; none is inside another."""
         left, waiting = ENTRIES_LIMIT, [(root, 0)]
         while waiting:
             folder, depth = waiting.pop()
@@ -273,6 +272,5 @@ def _bundled_path(name):
 
 @functools.lru_cache(maxsize=None)
 def _bundled_text(name):
-    """From a file in a clone, from the archive in the zipapp: whatever loaded this module can read both.
-    Raises OSError."""
+    """From a clone's file or from the archive: the loader of this module reads both. Raises OSError."""
     return _decode(__spec__.loader.get_data(_bundled_path(name)))

@@ -95,8 +95,7 @@ def _value(first, rest):
 
 
 def _block(lines, folded):
-    """The text of a `|` block, or of a `>` block: there a single line break is a blank, and of several the
-    first is dropped."""
+    """The text of a `|` block, or of a `>` block, in which a single line break is a blank."""
     depth = next((len(line) - len(line.lstrip()) for line in lines if line.strip()), 0)
     text = "\n".join(line[depth:] if not line[:depth].strip() else line.lstrip()
                      for line in lines).strip("\n")
@@ -116,8 +115,7 @@ def _items(lines):
 
 
 def _scalar(lines):
-    """One text: a quoted one without its quotes and with its escapes undone, any other without its
-    comments."""
+    """One text: without its quotes and with its escapes undone, or without its comments."""
     text = " ".join(filter(None, map(str.strip, lines)))
     quoted = _DOUBLE.fullmatch(text)
     if quoted:

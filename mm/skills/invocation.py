@@ -29,8 +29,7 @@ _COMMAND = re.compile(r"(\s*)/(%s)(?=\s|$)" % NAME.pattern)
 
 
 def prompt_section(skills) -> str:
-    """What the system prompt says of the skills, a blank line first; "" if there is none that the model may
-    choose."""
+    """What the system prompt says of the skills, a blank line first; "" if there is nothing."""
     lines = ["- %s: %s" % (skill.name, one_line(skill.description, PROMPT_LIMIT)) for skill in skills
              if skill.model_may_call]
     return "\n".join(["\n", INTRODUCTION] + lines) if lines else ""

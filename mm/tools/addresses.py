@@ -115,8 +115,7 @@ def _is_public(address):
 
 
 def is_private_name(host: str) -> bool:
-    """Whether a host is private by its name alone: where a proxy looks the name up, nothing else can be
-    asked."""
+    """Whether a host is private by its name alone, which is all that is known behind a proxy."""
     address = _literal(host)
     if address is not None:
         return not is_public(address)
@@ -125,8 +124,7 @@ def is_private_name(host: str) -> bool:
 
 
 def _literal(host):
-    """The address that a host is, also in the short and the hexadecimal forms that systems take; None for a
-    name."""
+    """The address that a host is, in any form that systems take; None for a name."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:

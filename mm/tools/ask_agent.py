@@ -1,6 +1,4 @@
-"""ask_agent: has another agent do a task, one of those that the configuration names, and brings back its
-answer.
-"""
+"""ask_agent: has an agent of the configuration do a task, and brings back its answer."""
 
 from __future__ import annotations
 

@@ -105,8 +105,7 @@ def _property(question):
 
 
 def _said(question, value):
-    """An answer in words. A value that is none of the options is passed on as it was typed; one of the wrong
-    shape is none."""
+    """An answer in words. A value that is not an option is passed on as it was typed."""
     kind = question["type"]
     if kind == CONFIRM:
         return {"true": "yes", "false": "no"}.get(str(value).lower(), NO_ANSWER)

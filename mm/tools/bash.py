@@ -144,8 +144,7 @@ class _Run:
         self._wait()
 
     def _watch(self, cancel, progress):
-        """Waits for the end and shows the output meanwhile; returns the sentence that says why mm ended it,
-        or None."""
+        """Waits for the end, showing the output; returns why mm ended the command, or None."""
         deadline, shown = time.monotonic() + self._timeout, 0
         if not cancel.wait(self._over, PUMP_ALONE):
             self._begin(self._wait)

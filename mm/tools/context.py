@@ -1,6 +1,4 @@
-"""What a tool gets besides its arguments: the Context of one call, and in it what the session's tools have
-Seen.
-"""
+"""What a tool gets besides its arguments: a call's Context, and in it what the session has Seen."""
 
 from __future__ import annotations
 

@@ -49,8 +49,7 @@ class Document:
         return [self.cut(feed, feed + 1) for feed in feeds]
 
     def ending_near(self, offset: int) -> str:
-        """The line end that a new line takes at an offset of `flat`: the line's own, else the one before,
-        else the usual."""
+        """The line end for a new line at an offset of `flat`: the line's own, the one before, the usual."""
         feed = self.flat.find("\n", offset)
         if feed < 0:
             feed = self.flat.rfind("\n", 0, offset)

@@ -61,9 +61,9 @@ TOO_SLOW = f"[{NAME}: %s took longer than %g s]"
 
 
 def get(url: str, way: Way, cancel: Cancel, unwanted) -> Answer:
-    """The answer to a GET, any status but a redirect; without its body if `unwanted(header)`.
+    """The answer to a GET, any status but a redirect. Raises ToolError and Cancelled.
 
-    Raises ToolError and Cancelled.
+    Its body is left out if `unwanted(header)`.
     """
     stop = Cancel()
     clock = threading.Timer(way.limits.total, stop.cancel)
@@ -187,8 +187,7 @@ def _look_up(here, resolve, stop):
 
 
 def _ask(here, proxy, found, sock):
-    """Connects to one of the addresses that were found, speaks to the host that was meant; returns the
-    http1.Response."""
+    """Asks the host that was meant at one of its addresses; returns the http1.Response."""
     connected = _connect(found, proxy.port if proxy else here.port, sock)
     host = f"[{here.host}]" if ":" in here.host else here.host
     authority = host if here.port == (443 if here.tls else 80) else f"{host}:{here.port}"

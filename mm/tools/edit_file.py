@@ -1,5 +1,4 @@
-"""A call of edit_file: one piece of text in a file replaced by another, everywhere else not a byte changed.
-"""
+"""edit_file: one piece of text in a file replaced by another; elsewhere not a byte changes."""
 
 from __future__ import annotations
 
@@ -156,8 +155,7 @@ def _listed(items):
 
 
 def _context(document, changes):
-    """The changed lines with three around each, `…` if others lie between; the middle goes if it is too much.
-    """
+    """The changed lines with three around each; the middle goes if it is too much."""
     half, count = CONTEXT_IN_ALL // 2, len(document.lines)
     around = [range(max(first - 1 - CONTEXT, 0), min(last + CONTEXT, count)) for first, last in changes]
     wanted = sorted(set().union(*around))

@@ -103,8 +103,7 @@ def _show(url, way, offset, context):
 
 
 def _fetched(url, way, cancel, unwanted):
-    """The answer, if it is a good one. Raises ToolError with the beginning of what the server says where it
-    is not."""
+    """The answer, if it is a good one. Raises ToolError with the beginning of what the server says."""
     answer = download.get(url, way, cancel, unwanted)
     if answer.status < 300:
         return answer
@@ -160,8 +159,7 @@ def _type(header):
 
 
 def _charset(header):
-    """What the Content-Type names as the encoding, "" where it names none. The library's own reader of
-    parameters raises."""
+    """The encoding that the Content-Type names, or "". The library's own reader raises."""
     found = _CHARSET.search(header("Content-Type"))
     return found.group(1) if found else ""
 

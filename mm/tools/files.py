@@ -132,8 +132,7 @@ def digest(data: bytes) -> str:
 
 
 def unchanged(tool_name, place, data: bytes | None) -> None:
-    """Raises ToolError unless the file still holds `data` (None: does not exist), reached by the same links.
-    """
+    """Raises ToolError unless the file, reached by the same links, still holds `data`; None: no file."""
     if os.path.realpath(place.real) != place.real or read(tool_name, place) != data:
         raise ToolError(f"[{tool_name}: {place.given} changed while waiting for permission. Read it again.]")
 

@@ -113,8 +113,7 @@ class LanguageServers:
         return languages.sources(folder, extensions)
 
     def _look_again(self, context, server, extensions, asked) -> None:
-        """Shows the server what has become of its open files, except the one that is `asked` about, and of
-        the other files of its project."""
+        """Shows the server what has become of its open files (except `asked`) and of its project's."""
         before, now = self._sources[server], self._look(server, extensions)
         self._sources[server] = now
         is_open = set(server.files)

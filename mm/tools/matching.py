@@ -210,8 +210,7 @@ def replace(document: Document, match: Match) -> tuple:
 
 
 def _edits(old, new):
-    """How one list comes out of the other, as difflib's opcodes; what both begin and end with is not
-    searched."""
+    """How one list comes out of the other, as difflib's opcodes. Only what differs is searched."""
     import difflib  # 2 ms, for edits alone
 
     shortest = min(len(old), len(new))
@@ -233,8 +232,7 @@ def _changed(edits):
 
 
 def _replacement(document, match, edits, start, end):
-    """What comes in a span's place. Lines that are the same in `old` and `new` stay the file's own, line ends
-    too."""
+    """What comes in a span's place. Lines in both `old` and `new` stay the file's own."""
     if not match.new:
         return ""
     own, ends = document.flat[start:end].split("\n"), document.ends_within(start, end) + [""]

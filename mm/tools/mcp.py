@@ -64,9 +64,7 @@ def tools(servers, disabled, window: int) -> tuple:
 
 
 def _fitting(made, room) -> set:
-    """The names of the tools that fit into so many tokens. The servers take turns, so that a large one does
-    not keep out a small one.
-    """
+    """The names of the tools that fit into so many tokens. The servers take turns, so that each has some."""
     ranked, ranks, names = [], {}, set()
     for server, tool in made:
         ranks[server] = ranks.get(server, 0) + 1

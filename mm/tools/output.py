@@ -104,8 +104,7 @@ class Output:
             self._path = None
 
     def shown(self, characters: int) -> str:
-        """As much of it as a result may show, cleaned, with a line about what is left out; "" if there is
-        nothing."""
+        """As much as a result may show, cleaned, with a line about what is left out; "" for nothing."""
         beginning, end, total, newlines = self._ends()
         if b"\0" in beginning[:BINARY_PROBE]:
             return f"[binary output, {size(total)}; {self.named('it is in {}')}]"
@@ -144,8 +143,7 @@ class Output:
         return f"[… {left} left out; {self.named('everything is in {}, use read_file or grep on it')} …]"
 
     def _ends(self):
-        """(beginning, end, bytes, line ends) of what there is now; the end is None if the beginning is
-        everything."""
+        """(beginning, end, bytes, line ends) so far; the end is None if the beginning is everything."""
         with self._lock:
             if len(self._head) + len(self._tail) == self.size:
                 return bytes(self._head + self._tail), None, self.size, self._newlines

@@ -115,8 +115,7 @@ def _split_title(markup):
 
 
 def _without_programs(markup, look):
-    """The page without what nobody reads. An element that never ends stays: the time is linear in the
-    page."""
+    """The page without what nobody reads, in linear time: an element that never ends stays."""
     kept, position, ends = [], 0, {}
     for start in iter(lambda: _DROPPED.search(markup, position), None):
         look()

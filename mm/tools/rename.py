@@ -33,9 +33,7 @@ FileChange = namedtuple("FileChange", "place before after count")
 
 
 def plan(edit, server, context, symbol: str, new_name: str) -> list:
-    """The FileChanges of a WorkspaceEdit of `server` (lsp.LanguageServer), none if it changes nothing. Raises
-    ToolError.
-    """
+    """The FileChanges of a server's WorkspaceEdit, none if it changes nothing. Raises ToolError."""
     edits_of = {}
     for uri, version, edits in _edits(edit, server.name):
         place = _place(uri, context)

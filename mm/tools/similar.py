@@ -16,8 +16,7 @@ _ENTRIES, _DEPTH = 20_000, 12
 
 
 def missing(tool_name: str, place, cwd: str, cancel: Cancel) -> str:
-    """The sentence for a file that is not there: `[read_file: … does not exist. Similar: …]`. Raises
-    Cancelled."""
+    """`[read_file: … does not exist. Similar: …]` for a file that is not there. Raises Cancelled."""
     found = similar(place, cwd, cancel)
     hint = f". Similar: {', '.join(found)}" if found else ""
     return replace_surrogates(f"[{tool_name}: {place.given} does not exist{hint}]")
@@ -39,8 +38,7 @@ def similar(place, cwd: str, cancel: Cancel) -> list:
 
 
 def _candidates(folder, cwd):
-    """What is in the folder of the missing file, in alphabetical order, then the files below the session's
-    folder."""
+    """What is in the missing file's folder, in alphabetical order, then the files below `cwd`."""
     below = cwd.rstrip(os.sep) + os.sep
     for entry in sorted(walk.entries(folder, _ENTRIES, 0), key=lambda entry: entry.name):
         yield entry.path[len(below):] if entry.path.startswith(below) else entry.path
