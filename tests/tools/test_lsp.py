@@ -243,6 +243,7 @@ class Diagnostics(LspTest):
                 self.assertEqual(self.ask("diagnostics", path="c.toy"), text)
 
     def test_they_are_never_those_of_an_old_text(self):
+        self.limit(lsp_files, CLOSING=5)  # which no server needs that says something of the closing
         for options in ({"late": 0.05}, {"versions": False, "only_news": True, "clears": True, "late": 0.05},
                         {"versions": True, "clears": True}):
             with self.subTest(options):
