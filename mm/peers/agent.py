@@ -15,11 +15,11 @@ from collections import namedtuple
 
 from mm import __version__, log
 from mm.cancel import Cancel, Cancelled
-from mm.events import ALLOW
+from mm.events import ALLOW, REJECT
 from mm.peers import acp_client
 from mm.peers.program import Program, shown
 from mm.secrecy import without_own
-from mm.text import clean_terminal, one_line
+from mm.text import clean_terminal, one_line, shown_whole
 from mm.wire.messages import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RemoteError, RpcError
 from mm.wire.peer import Closed, TimedOut
 
@@ -45,6 +45,7 @@ REFUSED = "%s refused %s: %s"
 SIGN_IN = "%s wants you to sign in first: start it once by hand (%s)"
 OTHER_VERSION = "%s speaks version %s of the protocol, mm speaks %d"
 NO_SESSION = "%s gave no session id"
+NOT_SHOWN = "%s was rejected: it is too long to be shown whole"
 NOBODY = "nobody can be asked here"
 NO_FORM = "Invalid params: a form with a message and the schema of one flat object is expected"
 
@@ -238,6 +239,10 @@ class _Talk:
             return
         question = acp_client.question(self._name, asker.ref, call, options)
         permission = acp_client.permission(self._name, asker.ref, asker.tool, call)
+        if permission.text and not shown_whole(permission.text):  # what is allowed must have been seen
+            log.line(NOT_SHOWN % permission.pending.title)
+            request.answer(acp_client.chosen(options, REJECT))
+            return
 
         def put(cancel):
             if question:

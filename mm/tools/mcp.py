@@ -12,7 +12,7 @@ import re
 from mm.conversation import estimate
 from mm.json_text import is_deeper
 from mm.peers.mcp import McpFailure
-from mm.text import clean_terminal, one_line, plural, size
+from mm.text import clean_terminal, one_line, plural, shown_whole, size
 from mm.tools import registry
 from mm.tools.input_schema import clean
 from mm.tools.output import Output
@@ -36,6 +36,8 @@ RESOURCE = "[resource %s]"
 UNKNOWN = "[%s]"
 NOTHING = "[no output]"
 FAILED_SILENTLY = "[mcp %s: %s failed without a word]"
+NOT_SHOWN = ("[mcp %s: the arguments of %s are too long to be shown whole when the user is asked. "
+             "Send less at a time]")
 TOO_DEEP = "[structured content that is nested too deeply to be shown]"
 
 
@@ -101,7 +103,10 @@ def _tool(name, offer):
             return _result(answer, offer, context)
 
         asks = ALWAYS if server.entry.permissions == "ask" else True
-        return Action(title, run, asks=asks, text=json.dumps(arguments, ensure_ascii=False, indent=2))
+        text = json.dumps(arguments, ensure_ascii=False, indent=2)
+        if (asks == ALWAYS or not context.config.yolo) and not shown_whole(text):
+            raise ToolError(NOT_SHOWN % (server.name, one_line(offer.name)))
+        return Action(title, run, asks=asks, text=text)
 
     description = clean_terminal(offer.description).strip()
     if len(description) > DESCRIPTION_LIMIT:
@@ -127,7 +132,9 @@ def _result(answer, offer, context) -> Result:
 
 
 def _says_all(said, data) -> bool:
-    """Whether a part of a result is the structured data as JSON, or the parts have every text and number in it."""
+    """Whether a part of a result is the structured data as JSON, or the parts have every text and number in
+    it.
+    """
     if any(_parsed(part) == data for part in said):
         return True
     whole, waiting, left = "\n".join(said), [data], VALUES

@@ -6,6 +6,7 @@
     plan ID TITLE     makes a tool call that is only planned
     edit              asks for a change of a file; says the answer
     permission ID     asks for one, with options of its own; says the option; ID may be a planned call's
+    longest           asks for a permission with a text that no dialog shows whole
     question          asks for a permission that is a choice
     form              asks with a form; says the answer
     url               asks with something that is not a form
@@ -97,6 +98,9 @@ def do(verb, rest, result) -> bool:
             update("tool_call_update", toolCallId=first, status="completed")
     elif verb == "permission":
         permission({"toolCallId": first}, OPTIONS)
+    elif verb == "longest":
+        text = {"type": "content", "content": {"type": "text", "text": "x" * 40_000}}
+        permission({"toolCallId": "l", "title": "long", "content": [text]}, OPTIONS)
     elif verb == "edit":
         diff = {"type": "diff", "path": "/a.txt", "oldText": "old\n", "newText": "new\n"}
         permission({"toolCallId": "e", "title": "edit a.txt", "kind": "edit", "content": [diff],

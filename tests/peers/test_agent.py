@@ -138,6 +138,11 @@ class WhatItAsks(AskTest):
                                                               None),
                                             events.Permission(known, None, None)])
 
+    def test_what_no_dialog_shows_whole_is_rejected(self):
+        got = self.answers(lines=["longest"])
+        self.assertEqual(got[0].split(chr(34))[-2], "no!")
+        self.assertEqual(self.front.asked, [])
+
     def test_a_permission_with_choices_is_a_form(self):
         given = events.FormAnswer(events.ACCEPTED, {"choice": "Blue"}), events.FormAnswer(events.DECLINED)
         got = self.answers(*given, events.FormAnswer(events.UNAVAILABLE), lines=["question"] * 3)

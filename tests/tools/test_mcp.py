@@ -97,6 +97,19 @@ class ToolsOfAServer(McpTest):
                                       Cancel())
                     self.assertEqual(bool(front.asked), expected)
 
+    def test_arguments_must_fit_the_dialog(self):
+        for entry, yolo, refused in ((fake(), False, True), (fake(permissions="ask"), True, True),
+                                     (fake(), True, False)):
+            with self.subTest(permissions=entry.permissions, yolo=yolo):
+                self.context = self.context._replace(config=self.context.config.replace(yolo=yolo))
+                tools = mcp.tools(self.servers(fake=entry), (), 0)[0]
+                try:
+                    self.prepare(tools, "echo", text="x" * 40_000)
+                    self.assertFalse(refused)
+                except ToolError as error:
+                    self.assertTrue(refused)
+                    self.assertEqual(str(error), mcp.NOT_SHOWN % ("fake", "echo"))
+
     def test_results_of_every_kind(self):
         tools = self.offered()
         text, data = {"type": "text", "text": "hello"}, base64.b64encode(b"x" * 2000).decode()
@@ -209,7 +222,8 @@ class ThePage(unittest.TestCase):
                                                                  for line in results]
         parts += ["`[mcp <name> %s]`" % client.OFF_AFTER, mcp_pool.WAITING % "<names>", mcp.NOTHING,
                   "up to %d s" % mcp_pool.FIRST_TURN, mcp.FAILED_SILENTLY % ("<server>", "<tool>"),
-                  "[… 2345 lines (120.3 KB) left out; everything is in <log>, use read_file or grep on it …]",
+                  mcp.NOT_SHOWN % ("<server>", "<tool>"), "[… 2345 lines (120.3 KB) left out; everything is "
+                                                          "in <log>, use read_file or grep on it …]",
                   mcp.TOO_MANY % (12, "31 MCP tools", "files: 10, git: 2", mcp.SIXTH % 8192, "files"),
                   "`%s`" % once.ALWAYS_ASKS % "<tool>", "%d levels deep" % LEVELS,
                   "KILL %g s later" % child.LAST_GRACE, "%d lines of each start" % program.NOISE_LINES,
