@@ -19,6 +19,8 @@ from mm.text import Cleaner, clean, visible
 WAITING, THINKING, WRITING, RUNNING = "waiting for the model", "thinking", "writing", "running"
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
 DIFF_LINES, DIFF_CONTEXT = 40, 2
+LAST_LINE_END = "(the end of the last line)"
+DIFF_WORK = 25_000_000  # old lines times new lines that may be compared with each other
 CUT = "the answer was cut at the server's length limit (model.maxTokens, or what the server allows)"
 MORE_LINES = "… %d more lines"
 # Tools whose result the user has seen in another way: answered, or as a plan.
@@ -72,9 +74,10 @@ class Display:
         """A change, before the user decides about it."""
         self._shown.add(diff.path)
         inside = diff.path.startswith(os.path.join(self._folder, ""))
-        self._tell("✎ " + visible(os.path.relpath(diff.path, self._folder) if inside else diff.path), BOLD)
-        for style, line in diff_lines(diff):
-            self._tell("  " + line.expandtabs(4), style)  # whole, however long: the user decides about it
+        path = os.path.relpath(diff.path, self._folder) if inside else diff.path
+        self._screen.line("✎ " + visible(path), BOLD)
+        for style, line in diff_lines(diff):  # all of it: what is not shown would be approved unseen
+            self._screen.line("  " + line.expandtabs(4), style)
 
     def _text(self, event) -> None:
         self._status.begin(WRITING, tokens=1)
@@ -106,7 +109,9 @@ class Display:
         if closing(pending, event):
             self._tell(closing(pending, event), BOLD)
         if self._diffs and event.diff is not None and event.diff.path not in self._shown:
-            self._lines(diff_lines(event.diff))
+            lines = diff_lines(capped(event.diff))
+            more = len(lines) - DIFF_LINES
+            self._lines(lines if more <= 1 else lines[:DIFF_LINES] + [(DIM, MORE_LINES % more)])
         self._lines((DIM, line) for line in tool_lines(event))
 
     def _plan(self, event) -> None:
@@ -162,19 +167,30 @@ class Status:
 
 
 def diff_lines(diff) -> list:
-    """(style, line) of the lines that change, with two around them; the first ones, and how many more there
-    are."""
-    import difflib
+    """(style, line) of all lines that change, with two around them."""
+    old, new = _lines_of(diff.old or ""), _lines_of(diff.new)
+    if len(old) * len(new) > DIFF_WORK:  # too much to look for what they have in common inside
+        changes = _changed_part(old, new)
+    else:
+        import difflib
 
-    shown = capped(diff)
-    changes = difflib.unified_diff((shown.old or "").splitlines(), shown.new.splitlines(), n=DIFF_CONTEXT,
-                                   lineterm="")
-    lines = []
-    for number, line in enumerate(changes):
-        if line.startswith("@@"):
-            if lines:
-                lines.append((DIM, "⋮"))
-        elif number > 1:  # less the two header lines
-            lines.append(({"+": GREEN, "-": RED}.get(line[0], DIM), visible(line)))
-    more = len(lines) - DIFF_LINES
-    return lines if more <= 1 else lines[:DIFF_LINES] + [(DIM, MORE_LINES % more)]
+        changes = list(difflib.unified_diff(old, new, n=DIFF_CONTEXT, lineterm=""))[2:]  # less the header
+    lines = [(DIM, "⋮") if line.startswith("@@") else ({"+": GREEN, "-": RED}.get(line[0], DIM), visible(line))
+             for line in changes]
+    if diff.old and diff.old.endswith("\n") != diff.new.endswith("\n"):
+        lines.append((DIM, LAST_LINE_END))
+    return lines[1:] if lines[:1] == [(DIM, "⋮")] else lines
+
+
+def _lines_of(text: str) -> list:
+    """The lines; they end with \\n and nothing else."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _changed_part(old: list, new: list) -> list:
+    """The lines between the beginning and the end that both have, first the old ones and then the new ones."""
+    start = len(os.path.commonprefix([old, new]))
+    end = len(os.path.commonprefix([old[start:][::-1], new[start:][::-1]]))
+    return (["-" + line for line in old[start:len(old) - end]]
+            + ["+" + line for line in new[start:len(new) - end]])

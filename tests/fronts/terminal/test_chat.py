@@ -188,6 +188,19 @@ class Asking(unittest.TestCase):
         self.assertEqual(result, "[command rejected by the user]\nThe user says: not here")
         self.assertFalse(os.path.exists(terminal.cwd + "/ran"))
 
+    def test_a_change_is_shown_whole_before_it_is_made(self):
+        lines = ["line %d" % number for number in range(300)]
+        lines[120] = "a" * 9000 + " rm -rf"
+        arguments = {"path": "a.sh", "content": "\n".join(lines) + "\n"}
+        with ModelServer([{"call": {"name": "write_file", "arguments": arguments}}], [{"text": "ok"}]) as server:
+            for extra in ((), ("-p",)):
+                with self.subTest(extra), Terminal("--no-yolo", *extra, "go", env=with_server(server)) as terminal:
+                    shown = terminal.wait_for(ASK)
+                    for number, line in enumerate(lines):
+                        self.assertIn(line if number != 120 else " rm -rf", shown)
+                    self.assertFalse(os.path.exists(terminal.cwd + "/a.sh"))
+                server.script([{"call": {"name": "write_file", "arguments": arguments}}], [{"text": "ok"}])
+
     def test_what_was_typed_before_is_no_answer(self):
         def call(command):
             return {"call": {"name": "bash", "arguments": {"command": command}}}

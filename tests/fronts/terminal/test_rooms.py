@@ -12,7 +12,7 @@ from mm.events import ACCEPTED, ALLOW, ALLOW_ALWAYS, DECLINED, FORM_CANCELLED, N
 from mm.events import Permission, Rejected, ToolPending
 from mm.fronts.terminal import dialogs
 from mm.fronts.terminal.commands import completions
-from mm.fronts.terminal.display import DIFF_LINES, Status, diff_lines
+from mm.fronts.terminal.display import Status, diff_lines
 from mm.fronts.terminal.markdown import CODE, FENCE, HEADING, PLAIN, Markdown
 from mm.fronts.terminal.screen import cut, width
 from mm.fronts.typed import as_typed, decoded
@@ -180,9 +180,13 @@ class Diffs(unittest.TestCase):
             ("2", " 0"), ("2", " 1"), ("31", "-2"), ("32", "+two"), ("2", " 3"), ("2", " 4"), ("2", "⋮"),
             ("2", " 9"), ("2", " 10"), ("31", "-11"), ("2", " 12"), ("2", " 13")])
 
-    def test_a_long_one_is_cut(self):
-        lines = diff_lines(Diff("/f", None, "x\n" * 100))
-        self.assertEqual((len(lines), lines[-1]), (DIFF_LINES + 1, ("2", "… 60 more lines")))
+    def test_no_line_is_left_out_or_split(self):
+        for old, new, shown in (
+            (None, "x\n" * 100, ["+x"] * 100), ("x", "x\n", ["(the end of the last line)"]), ("a\n", "a\u2028b\x0bc\n", ["-a", "+a\\u2028b\\x0bc"]),
+            ("x\n" * 9000 + "old\n", "x\n" * 9000 + "new\n", ["-old", "+new"]),
+        ):
+            with self.subTest(shown[-1]):
+                self.assertEqual([line for _, line in diff_lines(Diff("/f", old, new))], shown)
 
 
 class Completing(unittest.TestCase):
