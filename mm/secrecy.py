@@ -7,6 +7,7 @@ joins the pieces that a known text crosses.
 
 from __future__ import annotations
 
+import json
 import re
 
 MASKED = "[masked]"
@@ -79,7 +80,8 @@ def mask_servers(message) -> list:
 
 
 def mask(value, text, masked=MASKED):
-    """A JSON value with `text(each)` for its texts, and `masked` for those under a name that looks secret.
+    """A JSON value with `text(each)` for its texts and keys, and `masked` for a text under a name that looks
+    secret.
 
     Such a text stands in `{"apiKey": text}`, or in `{"name": "API_KEY", "value": text}` as editors write
     variables and headers.
@@ -90,13 +92,24 @@ def mask(value, text, masked=MASKED):
         return [mask(each, text, masked) for each in value]
     if not isinstance(value, dict):
         return value
-    shown = {key: masked if isinstance(each, str) and each and SECRET_NAME.search(key)
+    shown = {text(key): masked if isinstance(each, str) and each and SECRET_NAME.search(key)
              else mask(each, text, masked)
              for key, each in value.items()}
     name, given = value.get("name"), value.get("value")
     if isinstance(name, str) and isinstance(given, str) and given and SECRET_NAME.search(name):
-        shown["value"] = masked
+        shown[text("value")] = masked
     return shown
+
+
+def escaped_forms(text: str) -> set:
+    """The text, and how it stands in JSON, and in JSON that is a text of other JSON, as a call's arguments
+    are.
+    """
+    forms = {text}
+    for _ in range(2):
+        forms |= {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in forms
+                  for ascii_only in (True, False)}
+    return forms
 
 
 class Known:
@@ -111,7 +124,8 @@ class Known:
     def add(self, text, instead=None) -> None:
         """Adds a text: with `instead` one that ends with its word, else a secret, unless it is too short."""
         if isinstance(text, str) and (instead is not None or len(text) >= SHORTEST_SECRET):
-            self._instead.setdefault(text, instead)
+            for form in escaped_forms(text):
+                self._instead.setdefault(form, instead)
             self._pattern = None
 
     def hidden(self, text: str, masked: str = MASKED) -> str:

@@ -31,6 +31,11 @@ SHORT = os.environ.get("MM_TESTS") != "all"
 # Seconds after which a wait has failed. Nothing takes this long; a busy machine may take a part of it.
 DEADLINE = 20
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell ignores it for what runs in the background, and every program that a test starts would inherit
+    # that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 _scratch = None
 
 

@@ -25,8 +25,8 @@ class Values(unittest.TestCase):
         self.assertEqual(mask({"apiKey": "x", "password": "", "key": "k",
                                "env": [{"name": "A_TOKEN", "value": "y"}, {"name": "HOME", "value": "z"}]},
                               str.upper),
-                         {"apiKey": MASKED, "password": "", "key": "K",
-                          "env": [{"name": "A_TOKEN", "value": MASKED}, {"name": "HOME", "value": "Z"}]})
+                         {"APIKEY": MASKED, "PASSWORD": "", "KEY": "K",
+                          "ENV": [{"NAME": "A_TOKEN", "VALUE": MASKED}, {"NAME": "HOME", "VALUE": "Z"}]})
 
     def test_what_mcp_servers_are_given(self):
         message = {"params": {"mcpServers": [{"env": [{"name": "A", "value": "one"}, 5],

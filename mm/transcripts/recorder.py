@@ -136,7 +136,7 @@ class Recorder:
         self._give_up_stream()
         if body.get("model") != self._model:
             self._model = body.get("model")
-            self._line("#", "model: {}".format(self._model))
+            self._line("#", self._plain("model: {}".format(self._model)))
         self._line("~", written(self._redaction.compared(self._new_parts(body))))
         self._streaming = True
 

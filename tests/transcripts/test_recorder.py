@@ -241,6 +241,24 @@ class TheLines(unittest.TestCase):
 
         self.assertEqual(self.record(tell), ["# session", "> prompt: hello", "< done: end_turn"])
 
+    def test_a_secret_is_found_as_a_key_escaped_and_as_the_model(self):
+        secret = 'pa"ss\\w+\u00fc-and-more'
+        given = json.dumps({secret: json.dumps({"a": secret})})  # twice escaped
+
+        def tell(recorder):
+            recorder.request({"model": secret, "messages": [{"role": "assistant", "tool_calls": [
+                {"function": {"name": "x", "arguments": given}}]}]})
+            recorder.data("data: " + json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [
+                {"index": 0, "function": {"name": "x", "arguments": given}}]}}], secret: 1}))
+            recorder.status(400, json.dumps({"error": secret}))
+
+        path = scratch_file()
+        recorder = Recorder(path, "/", None, environ={"DB_PASSWORD": secret})
+        tell(recorder)
+        recorder.close()
+        for part in ("and-more", "\\w+"):
+            self.assertNotIn(part, read(path))
+
     def test_a_broken_stream_is_dropped_in_a_replay(self):
         def tell(recorder):
             recorder.request({"messages": []})
