@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 import unittest
 import zipfile
 
@@ -231,17 +233,29 @@ def loaded_by_a_bare_zipapp() -> set:
     return set(IMPORTED.findall(done.stderr.decode()))
 
 
+@contextlib.contextmanager
+def killed_late(process: subprocess.Popen):
+    """Kills the process if what is done with it takes longer than anything may."""
+    timer = threading.Timer(support.DEADLINE, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def loaded_before(mark: str, *methods) -> set:
     """The modules that `mm -acp` has loaded when it writes the first line with this mark, after requests of
     these methods.
 
-    Imports are reported on stderr; with both streams in one pipe they stand before that line or behind it.
+    Imports are reported on stderr; with both streams in one pipe they stand before that line or behind it. An mm that does
+    not write the mark is killed after a while, so that its last words are shown.
     """
     cwd = support.scratch_folder()
     params = {"protocolVersion": 1, "cwd": cwd, "mcpServers": []}
     command = [sys.executable, "-I", "-S", "-X", "importtime", support.pyz(), "-acp"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env=support.environment(), cwd=cwd) as process:
+                          env=support.environment(), cwd=cwd) as process, killed_late(process):
         for number, method in enumerate(methods):
             request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -250,7 +264,7 @@ def loaded_before(mark: str, *methods) -> set:
         while mark.encode() not in log:
             data = os.read(process.stdout.fileno(), 1 << 16)
             if not data:
-                raise AssertionError("mm ended: " + log.decode()[-2000:])
+                raise AssertionError("mm ended or hung: " + log.decode()[-2000:])
             log += data
         process.stdin.close()
         process.stdout.read()
