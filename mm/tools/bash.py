@@ -1,9 +1,9 @@
 """bash: one command line in a shell, in a process group of its own.
 
-Threads of a call: a *pump* moves what the group writes into an Output, and waits for the shell's exit after
-that. The turn's thread waits for the pump, the timeout or the cancel. A command that does not end at once
-also gets a *waiter*, which blocks until the shell has exited, because children that it left in the background
-hold the pipe open. The answer is given when the shell has exited. After that the pump is waited for only a
+The turn's thread itself reads what a command writes that ends at once. Any other command gets two threads: a
+*pump* moves what the group writes into an Output, and a *waiter* blocks until the shell has exited, because
+children that it left in the background hold the pipe open. The turn's thread then waits for the waiter, the
+timeout or the cancel. The answer is given when the shell has exited. After that the pump is waited for only a
 moment; it goes on in the background, which spares those children a broken pipe and fills their log. Both
 threads are daemons.
 """
@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import subprocess
 import threading
 import time
 
 from mm import events
+from mm.cancel import Deadline
 from mm.secrecy import without_own
 from mm.text import one_line, shown_whole
 from mm.tools.output import LIMIT, Output
@@ -31,8 +33,9 @@ COMMAND_LIMIT = 128 * 1024 - len("MM_COMMAND=") - 1
 GRACE = 2.0
 DRAIN = 0.3
 LIVE = 0.25
-# A command that runs for more seconds than this gets a waiter.
-PUMP_ALONE = 0.02
+# A command that runs for more seconds than this gets its threads; until then its exit is looked for so often.
+AT_ONCE = 0.02
+LOOK = 0.00005
 
 # Nobody can answer a question or leave a pager or an editor.
 _ENVIRONMENT = dict(pair.split("=", 1) for pair in (
@@ -110,9 +113,8 @@ class _Run:
         self._child = _start(self._argv, self._context.folder)
         finished = False
         try:
-            self._begin(self._pump)
             with cancel.on_cancel(self._child.end):
-                stopped = self._watch(cancel, progress)
+                stopped = None if self._ends_at_once() else self._watch(cancel, progress)
                 cancel.wait(self._drained, DRAIN)
             result = self._result(stopped)
             finished = True
@@ -122,32 +124,48 @@ class _Run:
                 self._child.end(GRACE)
             self._output.forget()
 
-    def _begin(self, work):
-        threading.Thread(target=work, name=f"bash{work.__name__} {self._child.pid}", daemon=True).start()
+    def _ends_at_once(self):
+        """Reads the output for a moment; returns whether it has ended by then, and the shell has exited."""
+        if not hasattr(select, "poll"):  # Windows: only a thread can wait for a pipe
+            return False
+        moment, ready = Deadline(AT_ONCE), select.poll()
+        ready.register(self._child.process.stdout, select.POLLIN)
+        while not self._drained.is_set():
+            if moment.left() <= 0 or not ready.poll(moment.left() * 1000):
+                return False
+            self._read()
+        while self._child.process.poll() is None:  # a process exits a little after its pipe has closed
+            if moment.left() <= 0:
+                return False
+            time.sleep(LOOK)
+        return True
+
+    def _read(self):
+        """Waits for output and takes it; closes the pipe at its end."""
+        data = os.read(self._child.process.stdout.fileno(), 65536)
+        if data:
+            self._output.add(data)
+            return
+        self._child.process.stdout.close()
+        self._output.close()
+        self._drained.set()
+
+    def _pump(self):
+        while not self._drained.is_set():
+            self._read()
+            if self._output.size > LIMIT:
+                self._over.set()
 
     def _wait(self):
         self._child.process.wait()
         self._exited.set()
         self._over.set()
 
-    def _pump(self):
-        with self._child.process.stdout as pipe:
-            while True:
-                data = os.read(pipe.fileno(), 65536)
-                if not data:
-                    break
-                self._output.add(data)
-                if self._output.size > LIMIT:
-                    self._over.set()
-        self._output.close()
-        self._drained.set()
-        self._wait()
-
     def _watch(self, cancel, progress):
         """Waits for the end, showing the output; returns why mm ended the command, or None."""
         deadline, shown = time.monotonic() + self._timeout, 0
-        if not cancel.wait(self._over, PUMP_ALONE):
-            self._begin(self._wait)
+        for work in (self._pump, self._wait):
+            threading.Thread(target=work, name=f"bash{work.__name__} {self._child.pid}", daemon=True).start()
         while True:
             left = deadline - time.monotonic()
             if left <= 0:

@@ -27,6 +27,8 @@ RESULTS = [
     ("exit 3", "[exit code 3]"),
     ("echo no; exit 1", "no\n\n[exit code 1]"),
     ("no-such-program 2>/dev/null", "[exit code 127]"),
+    ("echo early; exec >&- 2>&-; sleep 0.1; exit 3", "early\n\n[exit code 3]"),
+    ("echo early; sleep 0.1; echo late", "early\nlate"),
     ("kill -9 $$", "[killed by signal 9 (SIGKILL)]"),
     ("echo x; kill -TERM $$", "x\n\n[killed by signal 15 (SIGTERM)]"),
     ("echo one; echo two > /dev/stderr; echo three; echo four >> /dev/stderr", "one\ntwo\nthree\nfour"),
