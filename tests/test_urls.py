@@ -20,7 +20,7 @@ class Urls(unittest.TestCase):
         for url in GOOD:
             with self.subTest(url):
                 theirs, mine = urllib.parse.urlsplit(url), urls.split(url)
-                self.assertEqual((theirs.scheme, theirs.netloc, theirs.path, theirs.query), tuple(mine))
+                self.assertEqual((theirs.scheme, theirs.netloc, theirs.path, theirs.query), tuple(mine[:4]))
                 self.assertEqual((theirs.hostname or "", theirs.port), (mine.host, mine.port))
 
     def test_not_an_address(self):

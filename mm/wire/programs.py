@@ -17,6 +17,9 @@ from mm.config import places
 # Where Git for Windows has its bash, below %ProgramFiles%.
 _GIT_BASH = ("Git", "bin", "bash.exe")
 
+# What shell() has found for (shell, folder, PATH): it is asked before each command.
+_shells = {}
+
 
 class NoShell(Exception):
     """There is no shell to run commands with; the message says what to do about it."""
@@ -60,7 +63,10 @@ def shell(wanted: str, folder: str, environ=os.environ) -> str:
         git = os.path.join(environ.get("ProgramFiles", r"C:\Program Files"), *_GIT_BASH)
         if os.path.exists(git):
             return git
-    found = find(wanted, folder, environ)
+    asked = wanted, folder, environ.get("PATH")
+    found = _shells.get(asked)
+    if not (found and _is_program(found)):
+        found = _shells[asked] = find(wanted, folder, environ)
     if found:
         return found
     if wanted != "bash":
