@@ -9,6 +9,7 @@ from mm.events import Diff
 SIDE_LIMIT = 16 * 1024
 # Lines kept around the changed region of a larger one.
 CONTEXT = 3
+NOT_SHOWN = "… [%d more line(s) not shown]"
 
 
 def capped(diff: Diff) -> Diff:
@@ -36,10 +37,10 @@ def changed_region(old: str | None, new: str) -> tuple:
 
 
 def _cut(text: str) -> str:
-    """As much of the text's beginning as fits, followed by `…`."""
+    """As much of the text's beginning as fits, followed by `…` and how much is not shown."""
     if encoded_size(text) <= SIDE_LIMIT:
         return text
     keep = min(len(text), SIDE_LIMIT)
-    while encoded_size(text[:keep]) > SIDE_LIMIT - 8:
+    while encoded_size(text[:keep]) > SIDE_LIMIT - 64:
         keep = keep * 9 // 10
-    return text[:keep] + "…"
+    return text[:keep] + NOT_SHOWN % (text[keep:].rstrip("\n").count("\n") + 1)

@@ -48,6 +48,15 @@ class AHostileFolder(unittest.TestCase):
         self.assertIn("ok", self.result())
         self.assertFalse(os.path.exists(marker))
 
+    def test_no_file_of_the_project_begins_each_command(self):
+        marker = os.path.join(self.root, "started")
+        self.put("project/.env", "touch %s\n" % marker)
+        elsewhere = self.put("own/bashrc", "greeting=hello\n")
+        for value, greeting in ((".env", ""), ("./.env", ""), (elsewhere, "hello")):
+            self.ask(("bash", {"command": "echo [$greeting]"}), BASH_ENV=value, ENV=value)
+            self.assertIn("[%s]" % greeting, self.result())
+        self.assertFalse(os.path.exists(marker))
+
     def test_modules_of_the_project_are_not_imported(self):
         for name in ("subprocess", "select", "email", "difflib"):
             self.put("project/%s.py" % name, "open(%r, 'w')" % os.path.join(self.root, "started"))

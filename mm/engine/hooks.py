@@ -13,7 +13,7 @@ from collections import namedtuple
 
 from mm import log
 from mm.cancel import Cancel
-from mm.text import cut_middle, one_line
+from mm.text import one_line
 
 VERSION = 1
 
@@ -30,7 +30,7 @@ FAILURE_LINE = "🪝 %s"
 TOO_LATE = "not run: the %d s for %s are over"
 
 # Characters of the context from all hooks of an event, and of a tool's output on stdin.
-CONTEXT_LIMIT, OUTPUT_LIMIT = 4000, 20_000
+CONTEXT_LIMIT = 4000
 # Seconds for all sessionEnd hooks together: mm is on its way out.
 SESSION_END_LIMIT = 2
 
@@ -96,8 +96,6 @@ class Hooks:
         if tool is not None:
             message.update(tool=tool, input=arguments or {})
         for name, value in fields.items():
-            if name == "output" and len(value) > OUTPUT_LIMIT:
-                value = cut_middle(value, OUTPUT_LIMIT - 100)  # room for the note about what is missing
             message[_camel_case(name)] = value
         return message
 

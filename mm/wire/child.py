@@ -58,7 +58,7 @@ def start(argv, cwd=None, env=None, stdin=subprocess.DEVNULL, stdout=subprocess.
     global _starting
     env = dict(os.environ if env is None else env)
     argv = [programs.locate(argv[0], cwd or os.getcwd(), env), *argv[1:]]
-    env["PATH"] = os.pathsep.join(programs.search_path(env)) or os.defpath
+    programs.keep_outside_of_projects(env)
     waits = stdin == subprocess.PIPE and os.name != "nt"
     with _lock:
         _starting += 1

@@ -57,6 +57,14 @@ def search_path(environ) -> list:
     return [entry for entry in entries if os.path.isabs(entry)]
 
 
+def keep_outside_of_projects(environ: dict) -> None:
+    """Takes out of a child's environment what names files by the folder that the child starts in."""
+    environ["PATH"] = os.pathsep.join(search_path(environ)) or os.defpath
+    for name in ("BASH_ENV", "ENV"):  # a shell runs this file before anything else
+        if not environ.get(name, "/").startswith(("/", "~", "$HOME", "${HOME}")):
+            del environ[name]
+
+
 def shell(wanted: str, folder: str, environ=os.environ) -> str:
     """The path of the shell that `bash.shell` names. Raises NoShell."""
     if wanted == "bash" and os.name == "nt":

@@ -74,7 +74,13 @@ class _Trace:
         self._write(begin + _encoded(mask(message, self._known.hidden)))
 
     def _write(self, line: str) -> None:
-        os.write(self._descriptor, (line + "\n").encode("utf-8", "replace"))
+        if self._descriptor is None:
+            return
+        try:
+            os.write(self._descriptor, (line + "\n").encode("utf-8", "replace"))
+        except OSError as problem:
+            self._descriptor = None
+            log.line("MM_TRACE: %s; nothing more is traced" % problem.strerror)
 
 
 def _chunk(message):

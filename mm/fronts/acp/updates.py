@@ -134,7 +134,8 @@ def _call(event: ToolPending) -> dict:
         "rawInput": _raw_input(event.arguments),
     }
     if event.paths:
-        call["locations"] = [{"path": path} for path in event.paths]
+        # A path that shows something else than it holds is in the title, with escapes.
+        call["locations"] = [{"path": path} for path in event.paths if visible(path) == path]
     return call
 
 

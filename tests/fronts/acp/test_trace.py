@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unittest
 
@@ -46,6 +47,12 @@ class Lines(unittest.TestCase):
         with open(path, encoding="utf-8") as file:
             texts = re.findall('"text":"(.*?)"', file.read())
         self.assertEqual(texts, ["it is [masked], yes", "", "", "hush-hu"])
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "there is no /dev/full here")
+    def test_a_full_disk_ends_the_trace_alone(self):
+        trace = open_trace("/dev/full")
+        for _ in range(2):
+            trace("<", b'{"id":1}')
 
     def test_what_the_editor_gives_its_servers_is_masked(self):
         self.assertEqual(traced(b'{"params":{"mcpServers":[{"env":[{"name":"A","value":"b"}]}]}}'),
