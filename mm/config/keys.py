@@ -191,4 +191,6 @@ def matches(text: str, shape: dict) -> bool:
     """Whether a text has the length and the pattern of a shape."""
     if not shape.get("minLength", 0) <= len(text) <= shape.get("maxLength", len(text)):
         return False
+    if shape.get("pattern") == TEXT["pattern"] and text.isprintable():
+        return True  # compiling the pattern takes longer, and this is asked at most starts
     return re.search(shape.get("pattern", ""), text) is not None

@@ -148,10 +148,6 @@ class Server:
         params, info = request.params, request.params.get("clientInfo")
         info = info if isinstance(info, dict) else {}
         self._supports_forms = supports_forms(params.get("clientCapabilities"))
-        log.line("[acp] client %s %s, protocol %s, elicitation(form)=%s" % (
-            info.get("name", "unknown"), info.get("version", "unknown"), params.get("protocolVersion"),
-            "true" if self._supports_forms else "false",
-        ))
         agent_info = {"name": self.config.acp_name, "version": "v" + __version__}
         if self.config.acp_title:
             agent_info["title"] = self.config.acp_title
@@ -161,6 +157,11 @@ class Server:
             "agentInfo": agent_info,
             "authMethods": [],
         })
+        # After the answer, which would otherwise wait for the line to be written.
+        log.line("[acp] client %s %s, protocol %s, elicitation(form)=%s" % (
+            info.get("name", "unknown"), info.get("version", "unknown"), params.get("protocolVersion"),
+            "true" if self._supports_forms else "false",
+        ))
         _end_in_order_on_signals()
         self._wake_on_signals()
 
